@@ -46,16 +46,7 @@ release_of() {
 
 take_kokkos_arguments() {
   backend=openmp arch='' source='' prefix=''
-  while (($# > 0)); do
-    case $1 in
-      -h | --help) usage; exit 0 ;;
-      --backend | --arch | --source | --prefix)
-        [[ -n ${2:-} ]] || die "$1 needs a value"
-        printf -v "${1#--}" %s "$2"
-        shift 2 ;;
-      *) die "unknown argument '$1'; scripts/kokkos.sh --help lists all" ;;
-    esac
-  done
+  take_options '--backend --arch --source --prefix' '' "$@"
   [[ $backend =~ ^(openmp|serial|cuda)$ ]] || die "--backend '$backend': must be openmp, serial or cuda"
   # The name becomes part of a CMake variable's name and of a path.
   [[ $arch =~ ^[A-Z0-9_]*$ ]] || die "--arch '$arch': write it as Kokkos does, such as ZEN3 or HOPPER90"

@@ -23,28 +23,14 @@ TEXT
 source "$(dirname "${BASH_SOURCE[0]}")/setup.sh"
 
 take_package_arguments() {
-  preset=release build='' format=TGZ with_mpi=OFF with_tests=OFF output=$root/build
-  while (($# > 0)); do
-    case $1 in
-      -h | --help) usage; exit 0 ;;
-      --xz) format=TXZ; shift ;;
-      --with-mpi) with_mpi=ON; shift ;;
-      --with-tests) with_tests=ON; shift ;;
-      --preset | --build | -o)
-        [[ -n ${2:-} ]] || die "$1 needs a value"
-        case $1 in
-          --preset) preset=$2 ;;
-          --build) build=$2 ;;
-          -o) output=$2 ;;
-        esac
-        shift 2 ;;
-      *) die "unknown argument '$1'; scripts/package.sh --help lists all" ;;
-    esac
-  done
+  preset=release build='' xz='' with_mpi=OFF with_tests=OFF o=$root/build
+  take_options '--preset --build -o' '--xz --with-mpi --with-tests' "$@"
   [[ $preset =~ ^(release|cuda)$ ]] || die "--preset '$preset': must be release or cuda"
   if [[ $with_mpi == ON ]]; then command -v orted > /dev/null || die "--with-mpi needs Open MPI 4, whose orted is not in PATH"; fi
-  mkdir -p "$output"
-  output=$(cd "$output" && pwd)
+  format=TGZ
+  if [[ -n $xz ]]; then format=TXZ; fi
+  mkdir -p "$o"
+  output=$(cd "$o" && pwd)
 }
 
 # build_package: builds the programs in $build. Only a build for CUDA uses NCCL.

@@ -39,6 +39,29 @@ take_arguments() {
   [[ $ranks =~ ^[1-9][0-9]*$ ]] || die "--ranks '$ranks': must be a positive number"
 }
 
+# take_options OPTIONS FLAGS ARGUMENT...: sets a variable of the same name to the value of each of the options, and to ON
+# for each of the flags: --with-mpi sets with_mpi. Both are lists of words.
+take_options() {
+  local with_value=" $1 " flags=" $2 " name
+  shift 2
+  while (($# > 0)); do
+    name=${1#-} name=${name#-} name=${name//-/_}
+    if [[ $1 == -h || $1 == --help ]]; then
+      usage
+      exit 0
+    elif [[ $flags == *" $1 "* ]]; then
+      printf -v "$name" ON
+    elif [[ $with_value == *" $1 "* ]]; then
+      [[ -n ${2:-} ]] || die "$1 needs a value"
+      printf -v "$name" %s "$2"
+      shift
+    else
+      die "unknown argument '$1'; scripts/$(basename "$0") --help lists all"
+    fi
+    shift
+  done
+}
+
 # Prints the directory of the Kokkos that the user pointed CMake to, if there is one.
 find_kokkos() {
   local -a places

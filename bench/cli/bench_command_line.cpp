@@ -14,7 +14,7 @@
 #include <tessera/process/provenance.hpp>
 
 #include "cli/whole_number.hpp"
-#include "run/job_script.hpp"
+#include "run/jobs.hpp"
 
 namespace tessera::bench {
 namespace {
@@ -47,41 +47,46 @@ that begin with --kokkos-.)";
 
 const std::string hint = "; see tessera-bench --help";
 
+/// Adds an option with a value. `type` stands for it in the help.
+template <class T>
+CLI::Option& add(CLI::App& command, const char* names, T& value, const char* type,
+                 const std::string& help) {
+  return *command.add_option(names, value, help)->type_name(type);
+}
+
+/// Adds an option whose value is a whole number of at least 1.
+template <class T>
+CLI::Option& add_count(CLI::App& command, const char* names, T& value, const char* type,
+                       const std::string& help) {
+  return *add(command, names, value, type, help).check(at_least_one());
+}
+
 void add_source(CLI::App& command, StudySource& source) {
   command.add_option("FILE", source.file, "Study file (TOML)")->required();
   command.add_flag("--small", source.small,
                    "Use the small variant of the study, which its table [small] gives");
-  command
-      .add_option("--set", source.overrides, "Override one key of the study or its configuration")
-      ->type_name("SECTION.KEY=VALUE")
-      ->allow_extra_args(false);
+  add(command, "--set", source.overrides, "SECTION.KEY=VALUE",
+      "Override one key of the study or its configuration")
+      .allow_extra_args(false);
 }
 
 void add_run(CLI::App& app, RunOptions& options) {
   CLI::App& run = *app.add_subcommand("run", "Run the cases that have no result yet");
   add_source(run, options.source);
-  run.add_option("-o,--output", options.directory, "Results directory")
-      ->type_name("DIR")
-      ->required();
-  run.add_option("--case", options.only, "Run these cases only")
-      ->type_name("ID[,ID...]")
-      ->delimiter(',')
+  add(run, "-o,--output", options.directory, "DIR", "Results directory").required();
+  add(run, "--case", options.only, "ID[,ID...]", "Run these cases only")
+      .delimiter(',')
       ->allow_extra_args(false);
   run.add_flag("--resume", options.resume, "Continue with the results in the directory");
-  run.add_option("--retry", options.retry, "Rerun cases with these statuses")
-      ->type_name("STATUS[,STATUS...]")
-      ->delimiter(',')
+  add(run, "--retry", options.retry, "STATUS[,STATUS...]", "Rerun cases with these statuses")
+      .delimiter(',')
       ->allow_extra_args(false)
       ->check(CLI::IsMember({"ok", "unverified", "invalid", "oom", "timeout", "failed"}));
-  run.add_option("--machine", options.machine,
-                 "Machine file (TOML) to predict each case from, instead of measuring this machine")
-      ->type_name("FILE");
-  run.add_option(
-         "--give-up", options.give_up,
-         "Record a case as failed, instead of trying it again, once N launches have ended during "
-         "it")
-      ->type_name("N")
-      ->check(at_least_one());
+  add(run, "--machine", options.machine, "FILE",
+      "Machine file (TOML) to predict each case from, instead of measuring this machine");
+  add_count(
+      run, "--give-up", options.give_up, "N",
+      "Record a case as failed, instead of trying it again, once N launches have ended during it");
   run.add_flag("--dry-run", options.dry_run, "Show what would run without running it");
   run.add_option("--seed", options.seed, "Seed for the order of cases");
   run.add_flag("--fom", options.figures_of_merit,
@@ -98,26 +103,18 @@ void add_simulate(CLI::App& app, SimulateOptions& options) {
   CLI::App& simulate = *app.add_subcommand(
       "simulate", "Predict the cases of a study on a machine that a file describes, without MPI");
   add_source(simulate, options.source);
-  simulate.add_option("-o,--output", options.directory, "Results directory")
-      ->type_name("DIR")
-      ->required();
-  simulate.add_option("--machine", options.machine, "Machine file (TOML), as in inputs/machines")
-      ->type_name("FILE")
-      ->required();
+  add(simulate, "-o,--output", options.directory, "DIR", "Results directory").required();
+  add(simulate, "--machine", options.machine, "FILE", "Machine file (TOML), as in inputs/machines")
+      .required();
 }
 
 void add_calibrate(CLI::App& app, CalibrateOptions& options) {
   CLI::App& calibrate =
       *app.add_subcommand("calibrate", "Measure this machine and write a machine file");
-  calibrate.add_option("-o,--output", options.output, "Machine file to write")
-      ->type_name("FILE")
-      ->required();
-  calibrate
-      .add_option("--gemm-size", options.gemm_size,
-                  "Rows of the square matrices whose products are timed")
-      ->type_name("N")
-      ->check(at_least_one())
-      ->capture_default_str();
+  add(calibrate, "-o,--output", options.output, "FILE", "Machine file to write").required();
+  add_count(calibrate, "--gemm-size", options.gemm_size, "N",
+            "Rows of the square matrices whose products are timed")
+      .capture_default_str();
 }
 
 void add_jobs(CLI::App& app, JobsOptions& options) {
@@ -125,49 +122,56 @@ void add_jobs(CLI::App& app, JobsOptions& options) {
       "jobs", "Write job scripts of a study for a cluster's scheduler, without MPI");
   add_source(jobs, options.source);
   std::vector<std::string> names;
-  for (const JobScheduler& scheduler : schedulers()) names.emplace_back(scheduler.name);
-  jobs.add_option("--scheduler", options.scheduler, "The scheduler that the scripts are for")
-      ->type_name("NAME")
-      ->required()
+  for (const JobScheduler& scheduler : schedulers) names.emplace_back(scheduler.name);
+  add(jobs, "--scheduler", options.scheduler, "NAME", "The scheduler that the scripts are for")
+      .required()
       ->check(CLI::IsMember(names));
-  jobs.add_option("-o,--output", options.directory,
-                  "Directory for the scripts, and for the results of the jobs")
-      ->type_name("DIR")
-      ->required();
-  CLI::Option& machine =
-      *jobs.add_option("--machine", options.machine,
-                       "Machine file (TOML) to predict the time of each case from; without one, "
-                       "each may take limits.case_seconds")
-           ->type_name("FILE");
-  jobs.add_option("--safety", options.safety,
-                  fmt::format("Time limit of a case, as a multiple of its predicted time ({:g})",
-                              options.safety))
-      ->type_name("FACTOR")
-      ->check(CLI::Range(1.0, 1000.0).description(""))
+  add(jobs, "-o,--output", options.directory, "DIR",
+      "Directory for the scripts, and for the results of the jobs")
+      .required();
+  CLI::Option& machine = add(jobs, "--machine", options.machine, "FILE",
+                             "Machine file (TOML) to predict the time of each case from; without "
+                             "one, each may take limits.case_seconds");
+  add(jobs, "--safety", options.safety, "FACTOR",
+      fmt::format("Time limit of a case, as a multiple of its predicted time ({:g})",
+                  options.safety))
+      .check(CLI::Range(1.0, 1000.0).description(""))
       ->needs(&machine);
-  jobs.add_option("--max-time", options.max_minutes, "Longest time limit that a job may have")
-      ->type_name("MINUTES")
-      ->check(at_least_one());
-  jobs.add_option("--ranks-per-node", options.ranks_per_node,
-                  "Ranks per node (default: those of the machine's innermost level)")
-      ->type_name("N")
-      ->check(at_least_one());
-  jobs.add_option("--threads", options.threads,
-                  "Threads per rank for cases that do not set them (1)")
-      ->type_name("N")
-      ->check(at_least_one());
+  add_count(jobs, "--max-time", options.max_minutes, "MINUTES",
+            "Longest time limit that a job may have");
+  add_count(jobs, "--ranks-per-node", options.ranks_per_node, "N",
+            "Ranks per node (default: those of the machine's innermost level)");
+  add_count(jobs, "--threads", options.threads, "N",
+            "Threads per rank for cases that do not set them (1)");
   jobs.add_flag("--per-case", options.per_case,
                 "Write one job per case instead of one per number of ranks");
-  jobs.add_option("--give-up", options.give_up,
-                  "Record a case as failed once N launches have ended during it (1)")
-      ->type_name("N")
-      ->check(at_least_one());
-  jobs.add_option("--template", options.template_file,
-                  "Template for the scripts, instead of the scheduler's in scripts/jobs")
-      ->type_name("FILE");
+  add_count(jobs, "--give-up", options.give_up, "N",
+            "Record a case as failed once N launches have ended during it (1)");
+  add(jobs, "--template", options.template_file, "FILE",
+      "Template for the scripts, instead of the scheduler's in scripts/jobs");
 }
 
 }  // namespace
+
+Fault parse_fault(const std::string& text) {
+  constexpr double most = 1'000'000;
+  const std::vector<std::string> words = split_text(text, '@');
+  const auto kind = value_named<Fault::Kind>(words.front());
+  const bool slows = kind == Fault::Kind::slows;
+  // "RANK", or "RANK:PERCENT%"
+  std::vector<std::string> parts = split_text(words.back(), ':');
+  const auto rank = number_of<int>(parts.front());
+  auto percent = slows ? std::nullopt : std::optional(0.0);
+  if (slows && parts.back().ends_with('%')) {
+    parts.back().pop_back();
+    percent = number_of<double>(parts.back());
+  }
+  const auto is_good = [](const auto& number) { return number && *number >= 0 && *number <= most; };
+  if (!kind || words.size() != 2 || parts.size() != (slows ? 2 : 1) || !is_good(rank) ||
+      !is_good(percent))
+    throw ConfigError("--inject", text, "must be throw@RANK, stall@RANK or slow@RANK:PERCENT%");
+  return {*kind, *rank, *percent / 100};
+}
 
 Command parse_command_line(const std::vector<std::string>& arguments) {
   CLI::App app("Measure how training scales over ranks, meshes and strategies", "tessera-bench");
@@ -188,18 +192,14 @@ Command parse_command_line(const std::vector<std::string>& arguments) {
   add_jobs(app, jobs);
   CLI::App& comparison = *app.add_subcommand("compare", "Show which cases became faster or slower");
   CLI::Option& itself =
-      *comparison
-           .add_option(
-               "--aa", compare.itself,
-               "Compare the rounds of one study with each other, to see how often compare is wrong")
-           ->type_name("DIR");
+      add(comparison, "--aa", compare.itself, "DIR",
+          "Compare the rounds of one study with each other, to see how often compare is wrong");
   comparison.add_option("BEFORE", compare.before, "Results directory to compare with")
       ->excludes(&itself);
   comparison.add_option("AFTER", compare.after, "Results directory that is compared")
       ->excludes(&itself);
-  comparison.add_option("--json", compare.json, "Also write the comparison to this file, as JSON")
-      ->type_name("FILE")
-      ->excludes(&itself);
+  add(comparison, "--json", compare.json, "FILE", "Also write the comparison to this file, as JSON")
+      .excludes(&itself);
   app.footer(help_footer(examples, "", note));
   std::string progress;
   for (const char* command : {"run", "simulate", "calibrate"})

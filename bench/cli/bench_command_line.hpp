@@ -7,10 +7,7 @@
 
 #include <tessera/process/run_main.hpp>
 
-#include "run/calibrate_command.hpp"
-#include "run/jobs.hpp"
-#include "run/selection.hpp"
-#include "run/simulate.hpp"
+#include "run/commands.hpp"
 
 namespace tessera::bench {
 
@@ -28,5 +25,8 @@ using Command = std::variant<ShowText, StudySource, RunOptions, SimulateOptions,
 /// Sets the mode of progress. Arguments that begin with --kokkos- are left to Kokkos. Throws Error
 /// with exit code usage.
 Command parse_command_line(const std::vector<std::string>& arguments);
+
+/// "throw@2", "stall@0", "slow@1:10%". Throws ConfigError for other texts.
+Fault parse_fault(const std::string& text);
 
 }  // namespace tessera::bench

@@ -7,9 +7,8 @@
 #include <tessera/process/standard_streams.hpp>
 
 #include "cli/bench_command_line.hpp"
-#include "results/compare.hpp"
+#include "results/summary.hpp"
 #include "run/console.hpp"
-#include "run/driver.hpp"
 
 namespace tessera::bench {
 namespace {

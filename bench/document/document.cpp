@@ -80,13 +80,9 @@ std::string StoredDocument::one_of(std::span<const std::string_view> words) cons
 }
 
 Size StoredDocument::integer(Size least, Size most) const {
-  const auto is_inside = [&] {
-    if (is_missing() || !value_->is_number_integer()) return false;
-    if (value_->is_number_unsigned() && value_->get<std::uint64_t>() > std::uint64_t(most))
-      return false;
-    return least <= value_->get<Size>() && value_->get<Size>() <= most;
-  };
-  if (!is_inside()) fail(fmt::format("must be an integer from {} to {}", least, most));
+  // A number that no Size holds is compared as a negative one.
+  if (is_missing() || !value_->is_number_integer() || *value_ < least || *value_ > most)
+    fail(fmt::format("must be an integer from {} to {}", least, most));
   return value_->get<Size>();
 }
 

@@ -91,7 +91,6 @@ class StoredDocument {
   /// A value from another rank.
   explicit StoredDocument(nlohmann::json value);
 
-  const nlohmann::json& json() const { return *value_; }
   /// Returns a part of an object; it may be missing.
   StoredDocument operator[](const std::string& key) const;
   bool is_missing() const { return value_ == nullptr; }
@@ -266,8 +265,8 @@ void from_json(const nlohmann::json& json, T& value) {
 }
 
 /// Returns a member of a part of a document that may be missing.
-template <class Part, class T>
-auto member_of(const std::optional<Part>& part, T Part::*member) {
+template <class Part, class Base, class T>
+auto member_of(const std::optional<Part>& part, T Base::*member) {
   using Found = std::conditional_t<is_optional<T>, T, std::optional<T>>;
   return part ? Found((*part).*member) : Found();
 }

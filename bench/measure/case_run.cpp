@@ -5,9 +5,9 @@
 #include <cmath>
 #include <filesystem>
 #include <limits>
+#include <map>
 #include <numeric>
 #include <optional>
-#include <utility>
 
 #include <tessera/base/error.hpp>
 #include <tessera/base/timer.hpp>
@@ -22,11 +22,13 @@
 #include <tessera/train/reporter.hpp>
 #include <tessera/train/session.hpp>
 
-#include "measure/slowest.hpp"
+#include "measure/machine_speed.hpp"
 #include "measure/statistics.hpp"
 
 namespace tessera::bench {
 namespace {
+
+using Kind = std::pair<std::string, Operation>;
 
 bool all_finite(const std::vector<double>& values) {
   return std::all_of(values.begin(), values.end(), [](double v) { return std::isfinite(v); });
@@ -53,7 +55,6 @@ class TypedCaseRun final : public CaseRun {
         full_batches_(config_.data.samples / config_.training.batch_size) {}
 
   const Plan& plan() const override { return session_.plan(); }
-  const MeshShape& mesh() const override { return mesh_.shape(); }
   Size planned_bytes() const override { return session_.planned_bytes(); }
   Size measured_bytes() const override { return session_.measured_bytes(); }
   double compute_seconds() const override { return compute_seconds_; }
@@ -133,7 +134,7 @@ class TypedCaseRun final : public CaseRun {
       mine = timer.trace();
     }
     compute_seconds_ = (mine.compute + mine.optimizer) / static_cast<double>(steps);
-    return gather_traces(mesh_.world(), mesh(), mine);
+    return gather_traces(mesh_.world(), mesh_.shape(), mine);
   }
 
   CheckpointTimes time_checkpoints(const std::string& directory, Size checkpoints,
@@ -215,6 +216,42 @@ class TypedCaseRun final : public CaseRun {
 };
 
 }  // namespace
+
+Breakdown break_down(const std::vector<RankTrace>& ranks, Size steps) {
+  const double per_step = 1 / static_cast<double>(steps);
+  const double per_rank_and_step = per_step / static_cast<double>(ranks.size());
+  const auto add = [&](Share& share, double seconds) {
+    share.max_rank_seconds = std::max(share.max_rank_seconds, seconds * per_step);
+    share.mean_rank_seconds += seconds * per_rank_and_step;
+  };
+  Breakdown result;
+  result.steps = steps;
+  std::map<Kind, CallTime> kinds;
+  for (const RankTrace& rank : ranks) {
+    double communication = 0, idle = 0;
+    for (const TracedCall& call : rank.calls) {
+      const double moving = call.seconds - call.waiting;
+      communication += moving;
+      idle += call.waiting;
+      CallTime& total =
+          kinds.try_emplace({call.axis, call.operation}, CallTime{call.axis, call.operation})
+              .first->second;
+      total.calls += per_rank_and_step;
+      total.seconds += moving * per_rank_and_step;
+      total.waiting += call.waiting * per_rank_and_step;
+    }
+    add(result.compute, rank.compute);
+    add(result.communication, communication);
+    add(result.idle, idle);
+    add(result.optimizer, rank.optimizer);
+    add(result.other,
+        std::max(0.0, rank.step - rank.compute - rank.optimizer - communication - idle));
+    add(result.products, rank.products);
+    result.step_seconds += rank.step * per_rank_and_step;
+  }
+  for (const auto& [kind, time] : kinds) result.calls.push_back(time);
+  return result;
+}
 
 std::unique_ptr<CaseRun> CaseRun::make(const Config& config, const Communicator& ranks) {
   return with_compute_type(compute_type(config), [&](auto t) -> std::unique_ptr<CaseRun> {

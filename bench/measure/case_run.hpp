@@ -12,11 +12,67 @@
 #include <tessera/comm/ledger.hpp>
 #include <tessera/config/config.hpp>
 #include <tessera/plan/plan.hpp>
+#include <tessera/trace/region_timer.hpp>
 
-#include "measure/breakdown.hpp"
-#include "measure/checkpoint_times.hpp"
+#include "document/document.hpp"
 
 namespace tessera::bench {
+
+/// Mean seconds per step.
+struct Share {
+  double max_rank_seconds = 0;
+  double mean_rank_seconds = 0;
+
+  TESSERA_FIELDS(max_rank_seconds, mean_rank_seconds);
+};
+
+/// Calls of one axis and operation in a step: mean over ranks.
+struct CallTime {
+  std::string axis;
+  Operation operation = Operation::barrier;
+  double calls = 0;
+  double seconds = 0;  ///< without waiting
+  double waiting = 0;  ///< for ranks that arrive later
+};
+
+struct Breakdown {
+  Size steps = 0;
+  double step_seconds = 0;  ///< mean over ranks
+  Share compute, communication, idle, optimizer, other;
+  Share products;               ///< matrix products, part of compute
+  std::vector<CallTime> calls;  ///< not in documents, whose traffic has them
+
+  TESSERA_FIELDS(steps, step_seconds, compute, communication, idle, optimizer, other, products);
+};
+
+/// Combines the ranks' traces of `steps` steps. The time in a call is idle while it waits, and
+/// communication otherwise.
+Breakdown break_down(const std::vector<RankTrace>& ranks, Size steps);
+
+/// Costs of the checkpoints of a case: seconds on the slowest rank, medians over the checkpoints.
+struct CheckpointTimes {
+  std::string directory;
+  bool async = false;
+  Size checkpoints = 0;
+  Size bytes = 0;              ///< per checkpoint, on all ranks together
+  double write_seconds = 0;    ///< per checkpoint
+  double exposed_seconds = 0;  ///< part of write_seconds in which no step ran
+  double read_seconds = 0;     ///< to read back a checkpoint just written
+  Size steps_while_writing = 0;
+  double step_seconds_while_writing = 0;  ///< median of these steps; NaN if there are none
+
+  double write_bytes_per_second() const { return static_cast<double>(bytes) / write_seconds; }
+  double read_bytes_per_second() const { return static_cast<double>(bytes) / read_seconds; }
+
+  static void fields(auto& f, auto& v) {
+    f("directory", v.directory, "async", v.async, "checkpoints", v.checkpoints, "bytes", v.bytes,
+      "write_seconds", positive(v.write_seconds), "write_bytes_per_second",
+      written(v.write_bytes_per_second()), "exposed_seconds", v.exposed_seconds,
+      "steps_while_writing", v.steps_while_writing, "step_seconds_while_writing",
+      v.step_seconds_while_writing, "read_seconds", positive(v.read_seconds),
+      "read_bytes_per_second", written(v.read_bytes_per_second()));
+  }
+};
 
 /// Checks the time limit of a case. Called on every rank between steps that are not timed; throws
 /// the same Error (timeout) on all ranks.
@@ -49,7 +105,6 @@ class CaseRun {
   virtual ~CaseRun() = default;
 
   virtual const Plan& plan() const = 0;
-  virtual const MeshShape& mesh() const = 0;
   virtual Size planned_bytes() const = 0;   ///< on this rank
   virtual Size measured_bytes() const = 0;  ///< on this rank
 

@@ -1,13 +1,33 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "measure/machine_probe.hpp"
+#include <algorithm>
 
 #include <tessera/base/for_each.hpp>
+#include <tessera/base/timer.hpp>
+#include <tessera/base/view.hpp>
+#include <tessera/nn/layers/layer_spec.hpp>
+#include <tessera/nn/products/gemm.hpp>
+#include <tessera/random/fill.hpp>
 
-#include "measure/slowest.hpp"
+#include "measure/machine_speed.hpp"
 #include "measure/statistics.hpp"
 
 namespace tessera::bench {
 namespace {
+
+template <class T>
+double typed_gemm_peak(const Communicator& ranks, MatmulPrecision precision, Size n,
+                       Size repetitions) {
+  const Matrix<T> a("tessera::bench::a", n, n), b("tessera::bench::b", n, n),
+      c("tessera::bench::c", n, n);
+  fill_normal(a, key(1));
+  fill_normal(b, key(2));
+  const bool is_emulated = is_half_v<T> && half_products(dtype_of<T>()) == HalfProducts::emulated;
+  const Gemm<T> gemm(precision, is_emulated ? MatmulScratch{n * n, n * n, n * n} : MatmulScratch{});
+  const std::vector<double> seconds =
+      repeat(ranks, 1, repetitions, [&] { gemm(Trans::no, Trans::no, a, b, 0, c); });
+  const double best = slowest(ranks, {*std::min_element(seconds.begin(), seconds.end())}).front();
+  return GemmShape{n, n, n}.flops() / best;
+}
 
 constexpr Size width = 64, products = 16;
 constexpr Size elements = Size{1} << 21;  // 16 MiB of both Views
@@ -32,6 +52,40 @@ void sweep(const Vector<float>& from, const Vector<float>& to) {
 }
 
 }  // namespace
+
+std::vector<double> repeat(const Communicator& ranks, Size warm_up, Size times,
+                           const std::function<void()>& work) {
+  for (Size i = 0; i < warm_up; ++i) work();
+  Kokkos::fence();
+  std::vector<double> seconds;
+  for (Size i = 0; i < times; ++i) {
+    ranks.barrier();
+    const Timer timer;
+    work();
+    Kokkos::fence();
+    seconds.push_back(timer.seconds());
+  }
+  return seconds;
+}
+
+std::vector<double> slowest(const Communicator& ranks, const std::vector<double>& mine) {
+  const Kokkos::View<double*, Kokkos::HostSpace> seconds("tessera::bench::seconds", mine.size());
+  std::copy(mine.begin(), mine.end(), seconds.data());
+  ranks.all_reduce(seconds, ReduceOp::max);
+  return {seconds.data(), seconds.data() + seconds.extent(0)};
+}
+
+GemmType gemm_type(const Config& config) {
+  return {compute_type(config),
+          has_native_tf32() ? config.model.matmul_precision : MatmulPrecision::strict};
+}
+
+double gemm_peak(const Communicator& ranks, const GemmType& type, Size gemm_size,
+                 Size repetitions) {
+  return with_compute_type(type.operands, [&](auto t) {
+    return typed_gemm_peak<decltype(t)>(ranks, type.precision, gemm_size, repetitions);
+  });
+}
 
 MachineProbe::MachineProbe()
     : a_("tessera::bench::probe_a", width, width),

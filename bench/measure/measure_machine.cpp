@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "measure/measure_machine.hpp"
-
 #include <algorithm>
 #include <cmath>
 #include <unistd.h>
@@ -13,8 +11,7 @@
 #include <tessera/predict/wire_model.hpp>
 #include <tessera/process/progress.hpp>
 
-#include "measure/gemm_peak.hpp"
-#include "measure/slowest.hpp"
+#include "measure/machine_speed.hpp"
 #include "measure/statistics.hpp"
 
 namespace tessera::bench {

@@ -1,12 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "measure/rounds.hpp"
-
 #include <algorithm>
 #include <array>
 #include <cmath>
 #include <optional>
 
-#include "measure/rank_test.hpp"
+#include "measure/statistics.hpp"
 
 namespace tessera::bench {
 namespace {
@@ -66,17 +64,18 @@ std::vector<double> ratios_of(const std::vector<Round>& base, const std::vector<
   return ratios;
 }
 
-/// Returns Student's interval of the geometric mean of the launches' medians; none for one launch.
-std::optional<Interval> between_launches(const std::vector<Round>& rounds) {
+/// Widens the interval to Student's interval of the geometric mean of the launches' medians.
+void widen_for_launches(Statistics& s, const std::vector<Round>& rounds) {
   const auto launches = medians_of(rounds, [](const Round& round) { return round.seconds; });
   const auto n = static_cast<double>(launches.size());
-  if (launches.size() < 2) return std::nullopt;
+  if (launches.size() < 2 || !s.ci95_low) return;
   double mean = 0, square = 0;
   for (const auto& [name, seconds] : launches) mean += std::log(seconds) / n;
   for (const auto& [name, seconds] : launches)
     square += std::pow(std::log(seconds) - mean, 2) / (n - 1);
   const double half = student(launches.size() - 1) * std::sqrt(square / n);
-  return Interval{std::exp(mean - half), std::exp(mean + half)};
+  s.ci95_low = std::min(*s.ci95_low, std::exp(mean - half));
+  s.ci95_high = std::max(*s.ci95_high, std::exp(mean + half));
 }
 
 }  // namespace
@@ -108,9 +107,9 @@ Statistics statistics_of(const std::vector<Round>& rounds, const std::vector<dou
   Statistics s = statistics_of(steps);
   const Statistics between = statistics_of(medians);
   s.median = between.median;
-  s.ci95 = between.ci95;
-  if (const auto launches = between_launches(rounds); launches && s.ci95)
-    s.ci95 = Interval{std::min(s.ci95->low, launches->low), std::max(s.ci95->high, launches->high)};
+  s.ci95_low = between.ci95_low;
+  s.ci95_high = between.ci95_high;
+  widen_for_launches(s, rounds);
   return s;
 }
 

@@ -4,9 +4,8 @@
 #include <numeric>
 
 #include <tessera/base/view.hpp>
-#include <tessera/trace/waits.hpp>
 
-#include "measure/slowest.hpp"
+#include "measure/machine_speed.hpp"
 #include "measure/statistics.hpp"
 
 namespace tessera::bench {
@@ -35,27 +34,9 @@ Size sum_over_ranks(const Communicator& ranks, Size mine) {
   return sum(0);
 }
 
-std::shared_ptr<MpiHandle> raw_axis(const Mesh& mesh, const std::string& axis) {
-  if (!Kokkos::SpaceAccessibility<Kokkos::HostSpace, MemSpace>::accessible) return nullptr;
-  const WaitLimit limit("a split", timeout_seconds());
-  const int color = static_cast<int>(group_of(mesh.shape(), axis, mesh.rank()).front());
-  return std::make_shared<MpiHandle>(
-      MpiHandle::split(MPI_COMM_WORLD, color, static_cast<int>(mesh.rank()), Site::current()));
-}
-
 }  // namespace
 
 MicroContext::~MicroContext() { benchmark::ClearRegisteredBenchmarks(); }
-
-std::vector<AxisPoint> MicroContext::axis_points() const {
-  std::vector<AxisPoint> points;
-  for (const auto& [name, size] : mesh_.shape().axes()) {
-    if (size == 1) continue;
-    const std::shared_ptr<MpiHandle> raw = raw_axis(mesh_, name);
-    for (const Size bytes : options_.bytes) points.push_back({mesh_.axis(name), raw, bytes});
-  }
-  return points;
-}
 
 void MicroContext::add(const std::string& name, const std::function<MicroCase()>& make) {
   benchmark::RegisterBenchmark(name.c_str(), [this, make](benchmark::State& s) { run(s, make()); })

@@ -8,9 +8,10 @@
 #include <string>
 #include <vector>
 
+#include <tessera/base/alias.hpp>
 #include <tessera/comm/communicator.hpp>
-#include <tessera/comm/detail/mpi_handle.hpp>
 #include <tessera/mesh/mesh.hpp>
+#include <tessera/random/fill.hpp>
 
 namespace tessera::bench {
 
@@ -37,14 +38,6 @@ struct MicroCase {
   std::string label{};  ///< the library that does the work, if the name does not say so
 };
 
-/// An axis of several ranks, and the size of messages along it.
-struct AxisPoint {
-  Communicator ranks;  ///< this rank's group of the axis
-  /// The same ranks for direct calls of MPI; null for device memory, which not every MPI accepts.
-  std::shared_ptr<MpiHandle> raw{};
-  Size bytes = 0;
-};
-
 /// The ranks, and the benchmarks registered for them. The destructor removes the benchmarks, which
 /// hold communicators.
 class MicroContext {
@@ -56,9 +49,6 @@ class MicroContext {
 
   const MicroOptions& options() const { return options_; }
   const Mesh& mesh() const { return mesh_; }
-
-  /// Every axis of several ranks with every size of messages. Collective.
-  std::vector<AxisPoint> axis_points() const;
 
   /// Registers a benchmark. `make` is called when it runs, and its result is destroyed afterwards,
   /// so that memory is allocated for one benchmark at a time, and for none if names are listed.
@@ -74,6 +64,14 @@ class MicroContext {
   Mesh mesh_;
   Size errors_ = 0;
 };
+
+/// Returns a matrix of normally distributed numbers.
+template <class T = float>
+Matrix<T> drawn(Size rows, Size cols, std::uint64_t seed) {
+  const auto made = allocate_matrix<T>("tessera::bench::operand", rows, cols);
+  fill_normal(made, key(seed));
+  return made;
+}
 
 void add_compute_benchmarks(MicroContext& context);
 void add_layer_benchmarks(MicroContext& context);

@@ -2,13 +2,17 @@
 // Every collective over every axis, and a round trip of messages between neighbours: through a
 // Communicator and, in host memory, directly through MPI. All results are checked.
 #include <algorithm>
+#include <memory>
 #include <optional>
 
 #include <fmt/format.h>
 #include <mpi.h>
 
 #include <tessera/base/view.hpp>
+#include <tessera/comm/detail/mpi_handle.hpp>
 #include <tessera/predict/wire_model.hpp>
+#include <tessera/process/wait_limit.hpp>
+#include <tessera/trace/waits.hpp>
 
 #include "micro/micro.hpp"
 #include "micro/micro_check.hpp"
@@ -16,10 +20,20 @@
 namespace tessera::bench {
 namespace {
 
+/// Returns the ranks of an axis for direct calls of MPI; null for device memory, which not every
+/// MPI accepts. Collective.
+std::shared_ptr<MpiHandle> raw_axis(const Mesh& mesh, const std::string& axis) {
+  if (!Kokkos::SpaceAccessibility<Kokkos::HostSpace, MemSpace>::accessible) return nullptr;
+  const WaitLimit limit("a split", timeout_seconds());
+  const int color = static_cast<int>(group_of(mesh.shape(), axis, mesh.rank()).front());
+  return std::make_shared<MpiHandle>(
+      MpiHandle::split(MPI_COMM_WORLD, color, static_cast<int>(mesh.rank()), Site::current()));
+}
+
 /// The ranks of an axis, and the buffers of one collective over them.
 struct Ring {
   Communicator ranks;
-  std::shared_ptr<MpiHandle> raw;
+  std::shared_ptr<MpiHandle> raw;  ///< the same ranks; null for device memory
   Size n, rank;
   Size part;                 ///< elements of a rank's share
   std::vector<Size> counts;  ///< elements of each share
@@ -29,9 +43,9 @@ struct Ring {
   /// The shares of rank 0 and of this rank in `whole`.
   Vector<float> first, own;
 
-  Ring(const AxisPoint& point, Size elements)
-      : ranks(point.ranks),
-        raw(point.raw),
+  Ring(const Communicator& axis, const std::shared_ptr<MpiHandle>& raw_ranks, Size elements)
+      : ranks(axis),
+        raw(raw_ranks),
         n(ranks.size()),
         rank(ranks.rank()),
         part(elements / n),
@@ -155,18 +169,23 @@ MicroCase make_case(const Ring& ring, const Collective& collective, bool through
 }  // namespace
 
 void add_collective_benchmarks(MicroContext& context) {
-  for (const AxisPoint& point : context.axis_points()) {
-    // All shares are equal, as the simple calls of MPI require.
-    const Size n = point.ranks.size(), elements = (point.bytes / 4 + n - 1) / n * n;
-    for (const Collective& collective : collectives)
-      for (const bool through_mpi : {false, true}) {
-        if (through_mpi && !point.raw) continue;
-        context.add(fmt::format("{}/{}/axis:{}/bytes:{}", through_mpi ? "mpi" : "tessera",
-                                collective.name, point.ranks.axis(), elements * 4),
-                    [=] {
-                      return make_case({point, elements}, collective, through_mpi);
-                    });
-      }
+  for (const auto& [axis, n] : context.mesh().shape().axes()) {
+    if (n == 1) continue;
+    const Communicator ranks = context.mesh().axis(axis);
+    const std::shared_ptr<MpiHandle> raw = raw_axis(context.mesh(), axis);
+    for (const Size bytes : context.options().bytes) {
+      // All shares are equal, as the simple calls of MPI require.
+      const Size elements = (bytes / 4 + n - 1) / n * n;
+      for (const Collective& collective : collectives)
+        for (const bool through_mpi : {false, true}) {
+          if (through_mpi && !raw) continue;
+          context.add(fmt::format("{}/{}/axis:{}/bytes:{}", through_mpi ? "mpi" : "tessera",
+                                  collective.name, axis, elements * 4),
+                      [=] {
+                        return make_case({ranks, raw, elements}, collective, through_mpi);
+                      });
+        }
+    }
   }
 }
 

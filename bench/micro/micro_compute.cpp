@@ -16,7 +16,6 @@
 #include <tessera/nn/layers/layers.hpp>
 #include <tessera/nn/products/gemm.hpp>
 #include <tessera/optim/optimizer.hpp>
-#include <tessera/random/fill.hpp>
 
 #include "measure/case_run.hpp"
 #include "micro/micro.hpp"
@@ -28,13 +27,6 @@ extern "C" [[gnu::weak]] void sgemm_(const char*, const char*, const int*, const
 
 namespace tessera::bench {
 namespace {
-
-template <class T = float>
-Matrix<T> random_matrix(Size rows, Size cols, std::uint64_t seed) {
-  const Matrix<T> made("tessera::bench::matrix", rows, cols);
-  fill_normal(made, key(seed));
-  return made;
-}
 
 /// C (m, n) = op(A) op(B) with k summands.
 struct Product {
@@ -55,8 +47,8 @@ std::vector<std::pair<std::string, double>> rates_of(const Product& p) {
 template <class T, class C = T>
 struct ProductOperands {
   explicit ProductOperands(const Product& p)
-      : a(p.trans_a == Trans::yes ? random_matrix<T>(p.k, p.m, 1) : random_matrix<T>(p.m, p.k, 1)),
-        b(p.trans_b == Trans::yes ? random_matrix<T>(p.n, p.k, 2) : random_matrix<T>(p.k, p.n, 2)),
+      : a(p.trans_a == Trans::yes ? drawn<T>(p.k, p.m, 1) : drawn<T>(p.m, p.k, 1)),
+        b(p.trans_b == Trans::yes ? drawn<T>(p.n, p.k, 2) : drawn<T>(p.k, p.n, 2)),
         c("tessera::bench::product", p.m, p.n) {}
   Matrix<T> a, b;
   Matrix<C> c;
@@ -114,7 +106,7 @@ void add_layer(MicroContext& context, Size rows, Size in, Size out) {
   add_product(context, {"weight_gradient", Trans::yes, Trans::no, in, out, rows, true});
   add_product(context, {"input_gradient", Trans::no, Trans::yes, rows, in, out});
   context.add(fmt::format("bias_relu/rows:{}/cols:{}", rows, out), [=] {
-    const Matrix<float> z = random_matrix(rows, out, 3);
+    const Matrix<float> z = drawn(rows, out, 3);
     const Vector<float> bias("tessera::bench::bias", out);
     const double bytes = 2.0 * static_cast<double>(rows * out) * sizeof(float);
     const LayerSpec layer = pointwise("y", "layer", 0, out, Activation::relu, "mlp");

@@ -9,7 +9,6 @@
 #include <tessera/nn/layers/layers.hpp>
 #include <tessera/nn/loss.hpp>
 #include <tessera/nn/models/model_spec.hpp>
-#include <tessera/random/fill.hpp>
 
 #include "micro/micro.hpp"
 
@@ -20,12 +19,6 @@ namespace {
 constexpr Size positions = 256, width = 512, heads = 8, head_width = width / heads;
 constexpr Size vocabulary = 1024;
 constexpr FourierGrid grid{32, 12, 32};
-
-Matrix<float> drawn(Size rows, Size cols, std::uint64_t seed) {
-  const auto made = allocate_matrix<float>("tessera::bench::operand", rows, cols);
-  fill_normal(made, key(seed));
-  return made;
-}
 
 /// One layer with its own operands.
 class LayerAlone {

@@ -33,21 +33,18 @@ class Row:
     options: tuple = ()
 
 
+# Library, name and options of each row: on one rank, and on several.
+ROWS = (
+    [("tessera", "Tessera", ("data",)), ("torch", "PyTorch eager", ()), ("torch", "PyTorch compiled", ("--compiled",)),
+     ("jax", "JAX jit", ())],
+    [("tessera", "Tessera data", ("data",)), ("tessera", "Tessera fsdp", ("fsdp",)),
+     ("torch", "PyTorch DDP", ("--strategy", "ddp")), ("torch", "PyTorch FSDP2", ("--strategy", "fsdp2")),
+     ("jax", "JAX sharded", ())],
+)  # fmt: skip
+
+
 def rows_of(model, ranks, precision):
-    if ranks == 1:
-        return [
-            Row(model, "Tessera", "tessera", 1, precision, ("data",)),
-            Row(model, "PyTorch eager", "torch", 1, precision),
-            Row(model, "PyTorch compiled", "torch", 1, precision, ("--compiled",)),
-            Row(model, "JAX jit", "jax", 1, precision),
-        ]
-    return [
-        Row(model, "Tessera data", "tessera", ranks, precision, ("data",)),
-        Row(model, "Tessera fsdp", "tessera", ranks, precision, ("fsdp",)),
-        Row(model, "PyTorch DDP", "torch", ranks, precision, ("--strategy", "ddp")),
-        Row(model, "PyTorch FSDP2", "torch", ranks, precision, ("--strategy", "fsdp2")),
-        Row(model, "JAX sharded", "jax", ranks, precision),
-    ]
+    return [Row(model, name, library, ranks, precision, options) for library, name, options in ROWS[ranks > 1]]
 
 
 def parse(arguments=None):

@@ -13,10 +13,9 @@
 #include <tessera/base/error.hpp>
 
 #include "document/document.hpp"
-#include "measure/breakdown.hpp"
-#include "measure/checkpoint_times.hpp"
-#include "measure/rounds.hpp"
-#include "study/case.hpp"
+#include "measure/case_run.hpp"
+#include "measure/statistics.hpp"
+#include "study/study.hpp"
 
 namespace tessera::bench {
 
@@ -45,11 +44,9 @@ struct LossResult {
                  reference, reference_ranks, problem);
 };
 
-struct StepTimes {
-  double median = 0;  ///< of the rounds' medians; all others are over all steps
-  double mad = 0, min = 0, p95 = 0, max = 0;
-  std::optional<double> ci95_low, ci95_high;
-  Size n = 0, outliers = 0, warm_up = 0;
+/// Median and interval of the rounds' medians; all others are over all steps.
+struct StepTimes : Statistics {
+  Size warm_up = 0;
 
   static void fields(auto& f, auto& v) {
     f("median", positive(v.median), "mad", v.mad, "min", v.min, "p95", v.p95, "max", v.max,
@@ -177,9 +174,5 @@ struct CaseResult {
 
 /// The status of a case that ended with this code.
 const char* status_for(ExitCode code);
-
-/// Reads the result of the case `id`. Throws Error (usage) with file and key for a value that
-/// readers cannot use.
-CaseResult read_case_result(const StoredDocument& document, const std::string& id);
 
 }  // namespace tessera::bench

@@ -1,17 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "results/compare.hpp"
-
 #include <algorithm>
 #include <cmath>
-#include <iterator>
 #include <map>
 #include <random>
 
 #include <fmt/format.h>
 
 #include <tessera/base/error.hpp>
+#include <tessera/base/text.hpp>
 
-#include "measure/rank_test.hpp"
+#include "measure/statistics.hpp"
 #include "results/summary.hpp"
 
 namespace tessera::bench {
@@ -91,6 +89,13 @@ std::map<std::string, Size> counts_of(const std::vector<std::string>& verdicts) 
   return counts;
 }
 
+/// Returns the number of cases with each verdict: "2 better, 1 worse".
+std::string counts_text(const std::map<std::string, Size>& counts) {
+  std::vector<std::string> parts;
+  for (const auto& [verdict, count] : counts) parts.push_back(fmt::format("{} {}", count, verdict));
+  return join(parts);
+}
+
 std::optional<double> step_seconds(const CaseResult* result) {
   if (result == nullptr || !result->is_measured()) return std::nullopt;
   return result->step_seconds->median;
@@ -114,6 +119,22 @@ std::string program_of(const ResultsDirectory& directory, const Results& results
                        known(launch.program.compiler), known(launch.mpi_library));
   }
   return "nothing measured";
+}
+
+std::string percent(const std::optional<double>& ratio) {
+  return ratio && std::isfinite(*ratio) ? fmt::format("{:+.1f}%", 100 * (*ratio - 1)) : "-";
+}
+
+std::string step_text(const std::optional<double>& seconds) {
+  return seconds ? human_seconds(*seconds) : "";
+}
+
+std::string machine_text(const std::optional<double>& ratio) {
+  if (!ratio) return "";
+  return fmt::format(
+      "the machine was {} after, judging by the fixed kernels; changes are corrected for it\n\n",
+      *ratio < 1 ? fmt::format("{:.1f}% faster", 100 * (1 / *ratio - 1))
+                 : fmt::format("{:.1f}% slower", 100 * (*ratio - 1)));
 }
 
 }  // namespace
@@ -163,6 +184,25 @@ Comparison compare_results(const std::string& before, const std::string& after) 
     comparison.regressed |= one.verdict == "worse" || is_broken(pairs.at(one.label));
   }
   return comparison;
+}
+
+std::string comparison_text(const Comparison& comparison) {
+  std::size_t width = 4;
+  for (const ComparedCase& one : comparison.cases) width = std::max(width, one.label.size());
+  std::string text =
+      fmt::format("before  {}: {}\nafter   {}: {}\n", comparison.before.directory,
+                  comparison.before.program, comparison.after.directory, comparison.after.program) +
+      machine_text(comparison.machine_ratio);
+  const auto add_line = [&](auto... cells) {
+    text += fmt::format("{:<{}} {:>9} {:>9} {:>8} {:>8}  {}\n", cells...);
+  };
+  add_line("case", width, "before", "after", "change", "finds", "");
+  for (const ComparedCase& one : comparison.cases)
+    add_line(one.label, width, step_text(one.before_step_seconds),
+             step_text(one.after_step_seconds), one.ratio ? percent(one.ratio) : "",
+             one.ratio ? percent(one.detectable_ratio) : "", one.verdict);
+  return text + "\n" + counts_text(comparison.counts) +
+         "\nfinds: the smallest change that can be detected with the scatter of these rounds\n";
 }
 
 std::string compare_with_itself(const std::string& directory) {

@@ -1,15 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "results/result_parts.hpp"
 
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <utility>
+
 #include <fmt/format.h>
 
 #include <tessera/base/text.hpp>
+#include <tessera/comm/share_json.hpp>
 #include <tessera/config/config_io.hpp>
 #include <tessera/config/to_plan_input.hpp>
 #include <tessera/mesh/mesh_layout.hpp>
 #include <tessera/plan/layout/rank_groups.hpp>
 #include <tessera/plan/pipeline/pipeline_timeline.hpp>
 #include <tessera/predict/machine_file.hpp>
+#include <tessera/predict/wire_model.hpp>
+#include <tessera/trace/waits.hpp>
 
 namespace tessera::bench {
 namespace {
@@ -57,7 +65,66 @@ Json pipeline_json(const Plan& plan) {
           {"live_microbatches", live}};
 }
 
+TrafficRow row_for(const MeshShape& mesh, const LedgerRow& row) {
+  TrafficRow made;
+  made.axis = row.axis;
+  made.operation = name_of(row.operation);
+  made.group_size = static_cast<Size>(group_of(mesh, row.axis, 0).size());
+  return made;
+}
+
+/// Merges the planned and the measured rows of this rank.
+std::vector<TrafficRow> rows_of_rank(const MeshShape& mesh, const Verification& verification) {
+  std::map<std::pair<std::string, std::string_view>, TrafficRow> rows;
+  const auto row_of = [&](const LedgerRow& row) -> TrafficRow& {
+    TrafficRow& found =
+        rows.try_emplace({row.axis, name_of(row.operation)}, row_for(mesh, row)).first->second;
+    if (!found.measured_calls) found.measured_calls = found.measured_payload_bytes = 0;
+    return found;
+  };
+  for (const LedgerRow& planned : verification.planned_traffic) {
+    TrafficRow& row = row_of(planned);
+    row.planned_calls = planned.calls;
+    row.planned_payload_bytes = planned.payload_bytes;
+  }
+  for (const LedgerRow& measured : verification.measured_traffic) {
+    TrafficRow& row = row_of(measured);
+    row.measured_calls = measured.calls;
+    row.measured_payload_bytes = measured.payload_bytes;
+  }
+  std::vector<TrafficRow> list;
+  for (auto& [key, row] : rows) list.push_back(std::move(row));
+  return list;
+}
+
+Size planned_bytes(const Traffic& traffic) {
+  Size bytes = 0;
+  for (const TrafficRow& row : traffic.rows) bytes += row.planned_payload_bytes;
+  return bytes;
+}
+
 }  // namespace
+
+const char* status_for(ExitCode code) {
+  switch (code) {
+    case ExitCode::wrong_result:
+      return "invalid";
+    case ExitCode::out_of_memory:
+      return "oom";
+    case ExitCode::timeout:
+      return "timeout";
+    case ExitCode::skipped:
+      return "skipped";
+    default:
+      return "failed";
+  }
+}
+
+void CaseResult::end(ExitCode code, const std::string& why) {
+  status = status_for(code);
+  reason = one_line(why);
+  exit_code = static_cast<int>(code);
+}
 
 CaseResult new_result(const Study& study, const Case& point) {
   CaseResult result;
@@ -68,15 +135,6 @@ CaseResult new_result(const Study& study, const Case& point) {
   result.facts = case_json(point);
   result.config = config_as_json(point.config);
   return result;
-}
-
-StepTimes step_times(const Statistics& s, const MeasureRules& rules) {
-  StepTimes times{s.median, s.mad, s.min, s.p95, s.max, {}, {}, s.n, s.outliers, rules.warm_up};
-  if (s.ci95) {
-    times.ci95_low = s.ci95->low;
-    times.ci95_high = s.ci95->high;
-  }
-  return times;
 }
 
 LargestMemory largest_memory(const Plan& plan) {
@@ -125,8 +183,93 @@ ComputeResult flop_rates(const Plan& plan, double gemm_peak, std::optional<doubl
   return rates;
 }
 
+Prediction prediction_of(const SimulatedStep& step, const std::string& machine,
+                         bool oversubscribed) {
+  return {machine,     step.step_seconds,    step.products,  step.kernels,
+          step.update, step.communication(), step.waiting(), oversubscribed};
+}
+
+std::vector<ExplanationLine> explain(const SimulatedStep& step, const Breakdown& measured,
+                                     const Plan& plan) {
+  const double products = measured.products.mean_rank_seconds;
+  std::vector<ExplanationLine> lines{
+      {"products", step.products, products, {}, {}},
+      {"kernels", step.kernels, measured.compute.mean_rank_seconds - products, {}, {}},
+      {"optimizer", step.update, measured.optimizer.mean_rank_seconds, {}, {}},
+      {"waiting", step.waiting(), measured.idle.mean_rank_seconds, {}, {}},
+      {"between actions", 0, measured.other.mean_rank_seconds, {}, {}}};
+  const std::vector<LedgerRow> traffic = step_traffic(plan);
+  for (const SimulatedStep::Call& call : step.calls) {
+    const auto is_same = [&](const auto& other) {
+      return other.axis == call.axis && other.operation == call.operation;
+    };
+    const auto time = std::find_if(measured.calls.begin(), measured.calls.end(), is_same);
+    const auto planned = std::find_if(traffic.begin(), traffic.end(), is_same);
+    lines.push_back({fmt::format("{} on {}", name_of(call.operation), call.axis), call.seconds,
+                     time == measured.calls.end() ? 0 : time->seconds,
+                     planned == traffic.end() ? 0 : planned->calls,
+                     planned == traffic.end() ? 0 : planned->payload_bytes});
+  }
+  const auto difference = [](const ExplanationLine& line) {
+    return std::abs(line.measured_seconds - line.predicted_seconds);
+  };
+  std::stable_sort(lines.begin(), lines.end(),
+                   [&](const auto& a, const auto& b) { return difference(a) > difference(b); });
+  return lines;
+}
+
 Json machine_json(const Machine& machine) {
   return {{"machine", machine.name}, {"file", machine_as_toml(machine)}};
+}
+
+Traffic verified_traffic(const Communicator& ranks, const MeshShape& mesh,
+                         const Verification& verification) {
+  const Traffic mine{static_cast<Size>(verification.losses.steps.size()), verification.epochs,
+                     verification.planned_traffic == verification.measured_traffic,
+                     rows_of_rank(mesh, verification)};
+  return conclude_json(ranks, mine, [](const std::vector<Json>& all) -> Json {
+    Traffic most = all.front().get<Traffic>();
+    bool as_planned = true;
+    for (const Json& one : all) {
+      Traffic traffic = one.get<Traffic>();
+      as_planned &= *traffic.as_planned;
+      if (planned_bytes(traffic) > planned_bytes(most)) most = std::move(traffic);
+    }
+    most.as_planned = as_planned;
+    return most;
+  });
+}
+
+Traffic planned_traffic(const Plan& plan) {
+  Traffic traffic;
+  traffic.steps = 1;
+  for (const LedgerRow& planned : step_traffic(plan)) {
+    TrafficRow& row = traffic.rows.emplace_back(row_for(plan.input.mesh, planned));
+    row.planned_calls = planned.calls;
+    row.planned_payload_bytes = planned.payload_bytes;
+  }
+  return traffic;
+}
+
+void add_call_times(Traffic& traffic, const Plan& plan, const Breakdown& breakdown) {
+  for (TrafficRow& row : traffic.rows)
+    for (const auto& [axis, operation, calls, bytes] : step_traffic(plan)) {
+      if (row.axis != axis || row.operation != name_of(operation)) continue;
+      const double factor = wire_factor(operation, row.group_size);
+      row.calls_per_step = calls;
+      row.payload_bytes_per_step = bytes;
+      row.rounds_per_step = static_cast<double>(calls) * rounds(operation, row.group_size);
+      row.wire_bytes_per_step = static_cast<double>(bytes) * factor;
+      for (const CallTime& time : breakdown.calls) {
+        if (time.axis != axis || time.operation != operation) continue;
+        row.seconds_per_step = time.seconds;
+        row.wait_seconds_per_step = time.waiting;
+        if (time.seconds <= 0) continue;
+        const double bandwidth = static_cast<double>(bytes) / time.seconds;
+        row.algorithm_bytes_per_second = bandwidth;
+        row.bus_bytes_per_second = bandwidth * factor;
+      }
+    }
 }
 
 }  // namespace tessera::bench

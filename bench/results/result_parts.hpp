@@ -1,21 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
-// Parts of a case's result that follow from its plan.
+// Parts of a case's result that follow from its plan, and what they explain of its steps.
 #pragma once
 
 #include <optional>
 #include <string>
+#include <vector>
 
+#include <tessera/comm/communicator.hpp>
 #include <tessera/plan/plan.hpp>
 #include <tessera/predict/machine.hpp>
+#include <tessera/predict/simulate.hpp>
 
+#include "measure/case_run.hpp"
 #include "results/case_result.hpp"
 
 namespace tessera::bench {
 
 /// Returns the result of a case before it runs.
 CaseResult new_result(const Study& study, const Case& point);
-
-StepTimes step_times(const Statistics& statistics, const MeasureRules& rules);
 
 /// Device memory of the rank that uses most.
 struct LargestMemory {
@@ -35,7 +37,25 @@ bool add_plan(CaseResult& result, const Plan& plan, const Limits& limits);
 ComputeResult flop_rates(const Plan& plan, double gemm_peak, std::optional<double> vendor_peak,
                          std::optional<double> seconds);
 
+Prediction prediction_of(const SimulatedStep& step, const std::string& machine,
+                         bool oversubscribed);
+
+/// Returns a line for each part of the step; the one with the largest difference comes first.
+std::vector<ExplanationLine> explain(const SimulatedStep& step, const Breakdown& measured,
+                                     const Plan& plan);
+
 /// The machine as documents of launches have it: its name and the text of its file.
 nlohmann::json machine_json(const Machine& machine);
+
+/// Returns planned and measured traffic of the rank that sends most, and whether they agree on
+/// every rank. Collective.
+Traffic verified_traffic(const Communicator& ranks, const MeshShape& mesh,
+                         const Verification& verification);
+
+/// Returns the planned traffic of a step on rank 0.
+Traffic planned_traffic(const Plan& plan);
+
+/// Adds the values per step to each row: planned calls and bytes, measured seconds, bandwidths.
+void add_call_times(Traffic& traffic, const Plan& plan, const Breakdown& breakdown);
 
 }  // namespace tessera::bench

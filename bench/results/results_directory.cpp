@@ -2,10 +2,17 @@
 #include "results/results_directory.hpp"
 
 #include <algorithm>
+#include <cerrno>
+#include <chrono>
 #include <cmath>
+#include <cstring>
 #include <ctime>
+#include <fcntl.h>
 #include <iomanip>
 #include <sstream>
+#include <sys/file.h>
+#include <thread>
+#include <unistd.h>
 
 #include <tessera/base/error.hpp>
 #include <tessera/io/whole_file.hpp>
@@ -27,6 +34,36 @@ double seconds_since(const std::string& utc) {
   std::tm time{};
   std::istringstream(utc) >> std::get_time(&time, "%Y-%m-%dT%H:%M:%SZ");
   return std::difftime(std::time(nullptr), timegm(&time));
+}
+
+LockState try_lock(int file, int kind) {
+  if (flock(file, kind | LOCK_NB) == 0) return LockState::free;
+  return errno == EWOULDBLOCK ? LockState::held : LockState::unknown;
+}
+
+/// Reads the result of the case `id`. Throws Error (usage) with file and key for a value that
+/// readers cannot use.
+CaseResult read_case_result(const StoredDocument& document, const std::string& id) {
+  const auto result = document.as<CaseResult>();
+  if (result.id != id) document["id"].fail("must be the name of its directory, " + id);
+  if (const StoredDocument nodes = document["case"]["nodes"]["count"]; !nodes.is_unknown())
+    nodes.integer(1, most_ranks);
+  for (const StoredDocument& section : document["config"].parts(false)) section.parts(false);
+  if (result.status == "failed" || result.status == "timeout" || result.status == "oom")
+    document["exit_code"].integer(1, 255);
+  if (result.is_measured()) {
+    document["step_seconds"]["median"].number();
+    document["samples_per_second"].number();
+  }
+  return result;
+}
+
+LockState lock_state(const std::filesystem::path& file) {
+  const int handle = open(file.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+  if (handle < 0) return LockState::free;
+  const LockState state = try_lock(handle, LOCK_SH);
+  close(handle);
+  return state;
 }
 
 }  // namespace
@@ -54,8 +91,8 @@ Reference ResultsDirectory::reference(const std::string& name) const {
   return reference ? reference->as<Reference>() : Reference();
 }
 
-std::optional<CaseResult> ResultsDirectory::read_result(const std::string& id,
-                                                        const std::string& file) const {
+std::optional<CaseResult> ResultsDirectory::result(const std::string& id,
+                                                   const std::string& file) const {
   const std::optional<StoredDocument> result = read(of_case(id, file));
   if (!result) return std::nullopt;
   return read_case_result(*result, id);
@@ -103,14 +140,22 @@ std::vector<std::vector<double>> ResultsDirectory::steps(const std::string& id) 
   return steps;
 }
 
-std::optional<CaseLock> ResultsDirectory::take(const std::string& lock) const {
+CaseLock ResultsDirectory::take(const std::string& lock) const {
   const fs::path file = path_ / lock;
   make_directories(file.parent_path());
-  return CaseLock::take(file);
-}
-
-std::optional<CaseLock> ResultsDirectory::take_case(const std::string& id) const {
-  return take(of_case(id, "lock"));
+  const int handle = open(file.c_str(), O_RDWR | O_CREAT | O_NONBLOCK | O_CLOEXEC, 0666);
+  if (handle < 0)
+    throw Error(ExitCode::usage, "cannot write " + file.string() + ": " + std::strerror(errno));
+  const CaseLock held(new int(handle), [](const int* own) {
+    close(*own);
+    delete own;
+  });
+  // lock_state() holds a shared lock for a moment.
+  for (int attempt = 0; attempt < 20; ++attempt) {
+    if (try_lock(handle, LOCK_EX) != LockState::held) return held;
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  }
+  return nullptr;
 }
 
 bool ResultsDirectory::has_locks() const {

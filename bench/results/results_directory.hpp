@@ -2,16 +2,19 @@
 #pragma once
 
 #include <filesystem>
+#include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <nlohmann/json.hpp>
 
-#include "results/case_lock.hpp"
+#include <tessera/mesh/mesh_shape.hpp>
+
+#include "measure/case_run.hpp"
 #include "results/case_result.hpp"
-#include "results/reference.hpp"
-#include "study/case.hpp"
+#include "study/study.hpp"
 
 namespace tessera::bench {
 
@@ -26,6 +29,39 @@ struct Program {
 struct LaunchProgram {
   Program program;
   std::string mpi_library;
+};
+
+/// Losses that cases are compared with: references/<hash>.json (bench/RESULTS.md).
+struct Reference {
+  std::optional<Size> lost;         ///< launches that ended while they computed it
+  std::optional<LossCurve> losses;  ///< none: not computed yet; then nothing below counts
+  std::optional<Size> ranks, microbatches;
+  std::string strategy;
+  std::optional<Size> asked_steps;                  ///< none: all
+  nlohmann::json trials = nlohmann::json::array();  ///< that validated the ranks
+  std::optional<double> seconds;
+
+  /// Returns true if there are losses of so many steps; none means all.
+  bool has_steps(const std::optional<Size>& steps) const {
+    return losses && (!asked_steps || (steps && *steps <= *asked_steps));
+  }
+
+  static void fields(auto& f, auto& v) {
+    f("schema_version", written(1), "lost", v.lost, "losses", v.losses, "ranks",
+      in_range(v.ranks, 1, most_ranks), "microbatches", v.microbatches, "strategy", v.strategy,
+      "asked_steps", v.asked_steps, "trials", v.trials, "seconds", v.seconds);
+  }
+};
+
+/// The lock (flock) of a case, held by the process that runs it until its last copy ends; null if
+/// it is not held. The system releases it when the process ends, so that a case of a killed launch
+/// can run again at once.
+using CaseLock = std::shared_ptr<const int>;
+
+enum class LockState {
+  free,
+  held,
+  unknown,  ///< the file system has no locks
 };
 
 /// The files of a study's results (bench/RESULTS.md). Every file is written under a temporary name
@@ -58,13 +94,12 @@ class ResultsDirectory {
   static std::string of_case(const std::string& id, const std::string& file) {
     return "cases/" + id + "/" + file;
   }
-  /// Reads the latest attempt at a case.
-  std::optional<CaseResult> result(const std::string& id) const {
-    return read_result(id, "result.json");
-  }
+  /// Reads the latest attempt at a case, or that of another file.
+  std::optional<CaseResult> result(const std::string& id,
+                                   const std::string& file = "result.json") const;
   /// Reads an earlier attempt, counted from 1.
   std::optional<CaseResult> attempt(const std::string& id, Size number) const {
-    return read_result(id, attempt_file(number));
+    return result(id, attempt_file(number));
   }
   void write_result(const CaseResult& result) const {
     write(of_case(result.id, "result.json"), result);
@@ -78,10 +113,10 @@ class ResultsDirectory {
   /// Copies the present result to the earlier attempts, and returns the number of the next attempt.
   Size begin_attempt(const std::string& id) const;
 
-  /// Takes the lock of this file; none if another process holds it.
-  std::optional<CaseLock> take(const std::string& lock) const;
-  /// Takes the lock of a case; none if another launch runs the case.
-  std::optional<CaseLock> take_case(const std::string& id) const;
+  /// Takes the lock of this file; null if another process or another CaseLock holds it. On a file
+  /// system without locks, it always succeeds. Throws Error (usage) if the file cannot be created.
+  CaseLock take(const std::string& lock) const;
+  CaseLock take_case(const std::string& id) const { return take(of_case(id, "lock")); }
   /// Returns true if locks work on this file system.
   bool has_locks() const;
   /// Returns the status of a case: that of its result, or "pending" without a result or if a dead
@@ -90,7 +125,6 @@ class ResultsDirectory {
                      double case_seconds) const;
 
  private:
-  std::optional<CaseResult> read_result(const std::string& id, const std::string& file) const;
   static std::string attempt_file(Size number) {
     return "attempts/" + std::to_string(number) + ".json";
   }

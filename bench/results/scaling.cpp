@@ -50,16 +50,15 @@ const SummaryRow* find_baseline(const std::vector<SummaryRow>& rows, const Summa
 }
 
 /// Returns how many times as long `slower` takes for a sample as `faster`, if both were measured.
-CorrectedRatio time_of_sample(const CaseResult& slower, const CaseResult& faster) {
+std::optional<Statistics> time_of_sample(const CaseResult& slower, const CaseResult& faster) {
   if (!slower.simulated.empty()) return {};
-  const Statistics ratio = paired_ratio(faster.rounds, slower.rounds);
+  Statistics ratio = paired_ratio(faster.rounds, slower.rounds);
   if (ratio.n == 0) return {};
   const double samples = static_cast<double>(faster.batch()) / static_cast<double>(slower.batch());
-  CorrectedRatio corrected{ratio.median * samples, {}, {}};
-  if (!ratio.ci95) return corrected;
-  corrected.low = ratio.ci95->low * samples;
-  corrected.high = ratio.ci95->high * samples;
-  return corrected;
+  ratio.median *= samples;
+  for (std::optional<double>* end : {&ratio.ci95_low, &ratio.ci95_high})
+    if (*end) **end *= samples;
+  return ratio;
 }
 
 /// Sets the numbers of a row relative to its baseline.
@@ -81,9 +80,10 @@ void relate_to_fastest(SummaryRow& row, const CaseResult& fastest) {
     return;
   }
   row.over_fastest = time_of_sample(row.result, fastest);
-  const bool is_as_fast = row.over_fastest.low ? *row.over_fastest.low < 1 + smallest_effect
-                                               : *row.result.samples_per_second >=
-                                                     (1 - 1e-9) * *fastest.samples_per_second;
+  const auto low = member_of(row.over_fastest, &Statistics::ci95_low);
+  const bool is_as_fast =
+      low ? *low < 1 + smallest_effect
+          : *row.result.samples_per_second >= (1 - 1e-9) * *fastest.samples_per_second;
   if (is_as_fast) row.standing = "tied";
 }
 

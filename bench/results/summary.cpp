@@ -16,8 +16,12 @@ namespace {
 
 using Json = nlohmann::json;
 
-/// Gives a row's columns of cases.csv to `f`.
-void list_columns(auto& f, const SummaryRow& v) {
+/// Returns a row's columns of cases.csv with their names.
+std::vector<std::pair<std::string, Json>> columns_of(const SummaryRow& v) {
+  std::vector<std::pair<std::string, Json>> columns;
+  const auto f = [&](const char* name, const auto& value) {
+    columns.emplace_back(name, document_of(value));
+  };
   const CaseResult& r = v.result;
   const auto factor = [&](const char* key) { return r.factors.value(key, nlohmann::json()); };
   const auto seconds = [&](Share Breakdown::*part) {
@@ -57,13 +61,13 @@ void list_columns(auto& f, const SummaryRow& v) {
   f("scaling", v.scaling);
   f("speedup", v.speedup);
   f("efficiency", v.efficiency);
-  f("corrected_speedup", v.corrected_speedup.median);
-  f("corrected_speedup_low", v.corrected_speedup.low);
-  f("corrected_speedup_high", v.corrected_speedup.high);
+  f("corrected_speedup", member_of(v.corrected_speedup, &Statistics::median));
+  f("corrected_speedup_low", member_of(v.corrected_speedup, &Statistics::ci95_low));
+  f("corrected_speedup_high", member_of(v.corrected_speedup, &Statistics::ci95_high));
   f("standing", v.standing);
-  f("over_fastest", v.over_fastest.median);
-  f("over_fastest_low", v.over_fastest.low);
-  f("over_fastest_high", v.over_fastest.high);
+  f("over_fastest", member_of(v.over_fastest, &Statistics::median));
+  f("over_fastest_low", member_of(v.over_fastest, &Statistics::ci95_low));
+  f("over_fastest_high", member_of(v.over_fastest, &Statistics::ci95_high));
   f("loss_verdict", member_of(r.loss, &LossResult::verdict));
   f("loss_largest_relative_difference",
     member_of(r.loss, &LossResult::largest_relative_difference));
@@ -92,28 +96,19 @@ void list_columns(auto& f, const SummaryRow& v) {
   f("attempt", r.attempt > 0 ? std::optional(r.attempt) : std::nullopt);
   f("launch", r.launch);
   f("simulated", r.simulated);
+  return columns;
 }
 
-/// One line of a table, RFC 4180; unknown values are empty.
-struct CsvLine {
-  std::vector<std::string> keys, cells;
-
-  template <class T, class... Rest>
-  void operator()(const char* key, const T& value, const Rest&... rest) {
-    keys.emplace_back(key);
-    cells.push_back(cell(document_of(value)));
-    if constexpr (sizeof...(rest) > 0) (*this)(rest...);
-  }
-  static std::string cell(const Json& value) {
-    if (value.is_null()) return "";
-    if (value.is_number_float()) return fmt::format("{:.9g}", value.get<double>());
-    std::string text = value.is_string() ? value.get<std::string>() : value.dump();
-    if (text.find_first_of(",\"\r\n") == std::string::npos) return text;
-    for (std::size_t at = 0; (at = text.find('"', at)) != std::string::npos; at += 2)
-      text.insert(at, 1, '"');
-    return fmt::format("\"{}\"", text);
-  }
-};
+/// Returns a value as RFC 4180 writes it; unknown ones are empty.
+std::string csv_cell(const Json& value) {
+  if (value.is_null()) return "";
+  if (value.is_number_float()) return fmt::format("{:.9g}", value.get<double>());
+  std::string text = value.is_string() ? value.get<std::string>() : value.dump();
+  if (text.find_first_of(",\"\r\n") == std::string::npos) return text;
+  for (std::size_t at = 0; (at = text.find('"', at)) != std::string::npos; at += 2)
+    text.insert(at, 1, '"');
+  return fmt::format("\"{}\"", text);
+}
 
 SummaryRow row_of(CaseResult result) {
   // A case that is not ok has no speed.
@@ -194,10 +189,8 @@ std::optional<double> SummaryRow::share_of_step(
 void to_json(Json& json, const Summary& summary) {
   Json rows = Json::array();
   for (const SummaryRow& row : summary.cases) {
-    DocumentWriter writer;
-    list_columns(writer, row);
-    writer("factors", row.result.factors);
-    rows.push_back(std::move(writer.json));
+    Json& one = rows.emplace_back(Json{{"factors", row.result.factors}});
+    for (const auto& [name, value] : columns_of(row)) one[name] = value;
   }
   json = {{"schema_version", 1},
           {"study", summary.study},
@@ -253,13 +246,13 @@ Summary write_summary(const ResultsDirectory& directory) {
 }
 
 std::string cases_csv(const Summary& summary) {
-  CsvLine header;
-  list_columns(header, {});
-  std::string text = join(header.keys, ",") + "\n";
+  std::vector<std::string> cells;
+  for (const auto& [name, value] : columns_of({})) cells.push_back(name);
+  std::string text = join(cells, ",") + "\n";
   for (const SummaryRow& row : summary.cases) {
-    CsvLine line;
-    list_columns(line, row);
-    text += join(line.cells, ",") + "\n";
+    cells.clear();
+    for (const auto& [name, value] : columns_of(row)) cells.push_back(csv_cell(value));
+    text += join(cells, ",") + "\n";
   }
   return text;
 }

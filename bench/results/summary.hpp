@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// The summary of a study's results (bench/RESULTS.md).
+// The summary of a study's results (bench/RESULTS.md), and the comparison of two.
 #pragma once
 
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include <tessera/base/error.hpp>
 
+#include "document/document.hpp"
 #include "results/results_directory.hpp"
 
 namespace tessera::bench {
@@ -19,11 +21,6 @@ struct Results {
   std::map<std::string, std::vector<std::vector<double>>> steps{};  ///< step times by id and round
 };
 Results read_results(const ResultsDirectory& directory);
-
-/// The median of ratios of rounds, each corrected for the speed of the machine, with its interval.
-struct CorrectedRatio {
-  std::optional<double> median, low, high;
-};
 
 /// A row of the summary: a result, and its numbers relative to other results.
 struct SummaryRow {
@@ -38,9 +35,11 @@ struct SummaryRow {
   std::optional<Size> baseline_ranks;
   std::optional<double> baseline_step_seconds;
   std::optional<double> speedup, efficiency;  ///< of the samples per second
-  CorrectedRatio corrected_speedup;
-  std::string standing;         ///< among the cases of the same work: "fastest", "tied" or empty
-  CorrectedRatio over_fastest;  ///< time for a sample, over that of the fastest of the same work
+  /// Statistics of ratios of rounds, each corrected for the speed of the machine.
+  std::optional<Statistics> corrected_speedup;
+  std::string standing;  ///< among the cases of the same work: "fastest", "tied" or empty
+  /// The same for the time for a sample, over that of the fastest case of the same work.
+  std::optional<Statistics> over_fastest;
 
   /// Returns the mean rank's share of a part in the instrumented step.
   std::optional<double> share_of_step(std::initializer_list<Share Breakdown::*> parts) const;
@@ -77,5 +76,50 @@ std::vector<Round> rounds_of(const CaseResult& result);
 
 std::string cases_csv(const Summary& summary);
 std::string steps_csv(const Results& results);
+
+/// One of the two results directories of a comparison.
+struct ComparedSide {
+  std::string directory;
+  std::string program;  ///< that measured it
+
+  TESSERA_FIELDS(directory, program);
+};
+
+struct ComparedCase {
+  std::string label;
+  std::optional<double> before_step_seconds, after_step_seconds;
+  std::optional<double> ratio, detectable_ratio;
+  std::string verdict;
+
+  TESSERA_FIELDS(label, before_step_seconds, after_step_seconds, ratio, detectable_ratio, verdict);
+};
+
+/// A comparison of two results directories (bench/RESULTS.md, "compare --json").
+struct Comparison {
+  ComparedSide before, after;
+  std::optional<double> machine_ratio;
+  Size compared = 0;
+  bool regressed = false;
+  std::map<std::string, Size> counts;  ///< of cases by verdict
+  std::vector<ComparedCase> cases;
+
+  static void fields(auto& f, auto& v) {
+    f("schema_version", written(1), "before", v.before, "after", v.after, "machine_ratio",
+      v.machine_ratio, "compared", v.compared, "regressed", v.regressed, "counts", v.counts,
+      "cases", v.cases);
+  }
+};
+
+/// Compares the cases of two results directories, matched by their factors. A case is "better" or
+/// "worse" if a permutation test of its rounds, corrected for the number of cases, is significant
+/// and the change is at least 3 %, else "indistinguishable". Throws Error (usage) if the
+/// directories have no case in common.
+Comparison compare_results(const std::string& before, const std::string& after);
+/// Returns the comparison as a table.
+std::string comparison_text(const Comparison& comparison);
+
+/// Compares a study's rounds with each other and returns how often such a comparison is wrong.
+/// Throws Error (usage) if there are too few rounds.
+std::string compare_with_itself(const std::string& directory);
 
 }  // namespace tessera::bench

@@ -5,13 +5,10 @@
 
 #include <fmt/format.h>
 
-#include <tessera/base/text.hpp>
 #include <tessera/comm/agree.hpp>
 #include <tessera/comm/share_json.hpp>
 #include <tessera/process/provenance.hpp>
 
-#include "results/result_parts.hpp"
-#include "run/explanation.hpp"
 #include "run/group.hpp"
 
 namespace tessera::bench {
@@ -77,14 +74,12 @@ void Attempt::begin(const TakenCase& taken) {
   result_.rounds = taken.rounds;
   steps_ = taken.steps;
   const Plan plan = plan_of(point_.config, point_.ranks());
-  if (add_plan(result_, plan, study_.limits)) return predict(plan);
-  is_done_ = true;
-  write();
-}
-
-void Attempt::predict(const Plan& plan) {
-  if (context_.world.rank() > 0) return;
-  const Machine* const machine = context_.launch.machine(point_);
+  if (!add_plan(result_, plan, study_.limits)) {
+    is_done_ = true;
+    return write();
+  }
+  const Machine* const machine =
+      context_.world.rank() == 0 ? context_.launch.machine(point_) : nullptr;
   if (machine == nullptr) return;
   predicted_ = simulate(plan, cost_on(*machine, plan));
   result_.prediction =

@@ -9,10 +9,10 @@
 #include <tessera/predict/simulate.hpp>
 
 #include "measure/case_run.hpp"
-#include "run/abort_record.hpp"
+#include "results/result_parts.hpp"
+#include "run/group.hpp"
 #include "run/launch.hpp"
 #include "run/references.hpp"
-#include "run/selection.hpp"
 
 namespace tessera::bench {
 
@@ -59,7 +59,6 @@ class Attempt {
 
  private:
   void begin(const TakenCase& taken);
-  void predict(const Plan& plan);
   void measure(const FoundReference& reference);
   void write() const;
 
@@ -81,22 +80,28 @@ class Attempt {
   /// half of its time limit is done in this launch.
   void measure_block();
   /// Throws Error (timeout) on all ranks if the case has used its time.
-  void check_time() const;
+  void check_time() const { bench::check_time(ranks(), seconds(), study_.limits); }
 
   const Communicator& ranks() const { return context_.launch.group(point_).ranks; }
   /// Returns the seconds in all rounds of this launch.
   double seconds() const { return seconds_before_ + clock_.seconds(); }
   /// Returns true if --inject plants this fault on this rank.
-  bool has_fault(Fault::Kind kind) const;
+  bool has_fault(Fault::Kind kind) const {
+    const std::optional<Fault>& fault = context_.options.fault;
+    return fault && fault->kind == kind && fault->rank == ranks().rank();
+  }
   /// Returns the FLOP rates of a step of this length.
-  ComputeResult rates(std::optional<double> step_seconds) const;
+  ComputeResult rates(std::optional<double> step_seconds) const {
+    return flop_rates(run_->plan(), gemm_peak_, study_.limits.vendor_peak_flops_per_second,
+                      step_seconds);
+  }
 
   const Case& point_;
   const AttemptContext& context_;
   const Study& study_;
   bool stays_set_up_;
   bool is_taken_ = false;
-  std::optional<CaseLock> lock_;  ///< on rank 0, until the case is done
+  CaseLock lock_;  ///< on rank 0, until the case is done
 
   CaseResult result_;                       ///< its rounds are on every rank of the case
   std::optional<SimulatedStep> predicted_;  ///< on rank 0, if there is a machine to predict by

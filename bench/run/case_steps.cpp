@@ -12,16 +12,11 @@
 #include <tessera/comm/share_json.hpp>
 #include <tessera/trace/chrome_trace.hpp>
 
-#include "measure/gemm_peak.hpp"
-#include "measure/slowest.hpp"
+#include "measure/machine_speed.hpp"
 #include "measure/statistics.hpp"
-#include "results/result_parts.hpp"
 #include "run/attempt.hpp"
-#include "run/explanation.hpp"
-#include "run/loss_verdict.hpp"
-#include "run/predicted_time.hpp"
 #include "run/reference_plan.hpp"
-#include "run/traffic_rows.hpp"
+#include "run/references.hpp"
 
 namespace tessera::bench {
 namespace {
@@ -77,7 +72,7 @@ void Attempt::run_steps(const FoundReference& reference) {
   for (const std::vector<double>& block : steps_)
     steps.insert(steps.end(), block.begin(), block.end());
   const Statistics statistics = statistics_of(result_.rounds, steps);
-  result_.step_seconds = step_times(statistics, rules);
+  result_.step_seconds = {statistics, rules.warm_up};
   result_.samples_per_second = static_cast<double>(point_.batch()) / statistics.median;
   result_.compute = rates(statistics.median);
   // Without a reference, nothing shows that the losses are right.
@@ -114,7 +109,7 @@ bool Attempt::verify(const FoundReference& reference) {
   std::string problem = agreed[0];
   loss.loss.verdict = agreed[1];
   result_.loss = std::move(loss.loss);
-  result_.traffic = verified_traffic(ranks(), run_->mesh(), verification);
+  result_.traffic = verified_traffic(ranks(), run_->plan().input.mesh, verification);
   if (problem.empty() && !*result_.traffic->as_planned)
     problem = "measured traffic differs from the plan";
   if (problem.empty() && !memory_as_planned) problem = "allocated memory differs from the plan";
@@ -164,24 +159,6 @@ void Attempt::measure_block() {
   result_.rounds.push_back({context_.launch.name(), context_.launch.seconds(), median(block),
                             mean(before, probe.measure(ranks()))});
   steps_.push_back(std::move(block));
-}
-
-void Attempt::check_time() const {
-  collectively(ranks(), [&] {
-    const double limit = study_.limits.case_seconds;
-    if (seconds() > limit)
-      throw Error(ExitCode::timeout, "took longer than the limit of {:g} s", limit);
-  });
-}
-
-bool Attempt::has_fault(Fault::Kind kind) const {
-  const std::optional<Fault>& fault = context_.options.fault;
-  return fault && fault->kind == kind && fault->rank == ranks().rank();
-}
-
-ComputeResult Attempt::rates(std::optional<double> step_seconds) const {
-  return flop_rates(run_->plan(), gemm_peak_, study_.limits.vendor_peak_flops_per_second,
-                    step_seconds);
 }
 
 }  // namespace tessera::bench

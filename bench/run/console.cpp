@@ -3,14 +3,11 @@
 
 #include <algorithm>
 #include <cmath>
-#include <map>
 #include <set>
 
 #include <fmt/format.h>
 
 #include <tessera/base/text.hpp>
-
-#include "run/text_table.hpp"
 
 namespace tessera::bench {
 namespace {

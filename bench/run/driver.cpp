@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "run/driver.hpp"
-
 #include <algorithm>
 #include <memory>
 #include <numeric>
@@ -20,18 +18,11 @@
 #include "results/result_parts.hpp"
 #include "results/summary.hpp"
 #include "run/attempt.hpp"
+#include "run/commands.hpp"
 #include "run/console.hpp"
-#include "run/untried.hpp"
+#include "run/reference_plan.hpp"
 
 namespace tessera::bench {
-
-/// The cases that a launch runs, in their order, records as skipped, and gives up, as indices into
-/// the study.
-struct Choice {
-  std::vector<std::size_t> run, skip, give_up;
-
-  TESSERA_FIELDS(run, skip, give_up);
-};
 
 namespace {
 
@@ -94,32 +85,21 @@ CommOptions options_of(const Study& study) {
   return options;
 }
 
-/// Rejects a fault on a rank that the launch does not have.
-void check_fault(const RunOptions& options, Size ranks) {
-  if (options.fault && options.fault->rank >= ranks)
-    throw ConfigError("--inject", fmt::format("@{}", options.fault->rank),
-                      "the launch has ranks 0 to {}", ranks - 1);
-}
-
 bool may_have_results(const RunOptions& options) {
   return options.resume || !options.only.empty() || !options.retry.empty();
 }
 
-/// Returns rank 0's choice on every rank. Writes nothing.
-Choice choose(const Communicator& world, const StudyCases& work, const RunOptions& options,
-              const ResultsDirectory& results, const Capacity& capacity) {
-  Choice choice;
+/// Returns rank 0's decision about each case on every rank. Writes nothing.
+std::vector<Selected::What> choose(const Communicator& world, const StudyCases& work,
+                                   const RunOptions& options, const ResultsDirectory& results,
+                                   const Capacity& capacity) {
+  std::vector<Selected::What> choice;
   collectively(world, [&] {
     if (world.rank() != 0) return;
     // Finds damaged files before anything runs.
     if (results.check(work.study, may_have_results(options))) read_results(results);
-    for (std::size_t i = 0; i < work.cases.size(); ++i) {
-      const auto what = select_case(work.cases[i], results, options, work.study, capacity).what;
-      if (what == Selected::What::run) choice.run.push_back(i);
-      if (what == Selected::What::skip) choice.skip.push_back(i);
-      if (what == Selected::What::give_up) choice.give_up.push_back(i);
-    }
-    choice.run = shuffled(std::move(choice.run), work.study.seed);
+    for (const Case& point : work.cases)
+      choice.push_back(select_case(point, results, options, work.study, capacity).what);
   });
   return broadcast_json(world, choice);
 }
@@ -127,15 +107,18 @@ Choice choose(const Communicator& world, const StudyCases& work, const RunOption
 /// Writes the first files of a launch, after all its input was checked, so that wrong input leaves
 /// the directory as it was. Collective.
 void begin_results(const Communicator& world, const StudyCases& work, const RunOptions& options,
-                   const ResultsDirectory& results, const Choice& choice,
+                   const ResultsDirectory& results, const std::vector<Selected::What>& choice,
                    const LaunchState& launch) {
   collectively(world, [&] {
     if (world.rank() != 0) return;
     std::vector<CaseResult> documents;
-    for (const std::size_t index : choice.skip)
-      documents.push_back(skipped_result(work.study, work.cases[index], launch.name()));
-    for (const std::size_t index : choice.give_up)
-      documents.push_back(given_up_result(*results.result(work.cases[index].id)));
+    for (std::size_t i = 0; i < choice.size(); ++i) {
+      const Case& point = work.cases[i];
+      if (choice[i] == Selected::What::skip)
+        documents.push_back(skipped_result(work.study, point, launch.name()));
+      if (choice[i] == Selected::What::give_up)
+        documents.push_back(given_up_result(*results.result(point.id)));
+    }
     results.prepare(work, may_have_results(options));
     if (!results.has_locks())
       log_warning(fmt::format(
@@ -264,11 +247,17 @@ ExitCode run_study(Runtime& runtime, const RunOptions& options) {
   const StudyCases work = load_agreed(options, topology);
   const ResultsDirectory results(options.directory);
   const Communicator world = Communicator::world(options_of(work.study));
-  check_fault(options, world.size());
+  if (options.fault && options.fault->rank >= world.size())
+    throw ConfigError("--inject", fmt::format("@{}", options.fault->rank),
+                      "the launch has ranks 0 to {}", world.size() - 1);
   const Capacity capacity = capacity_of(world, topology);
-  const Choice choice = choose(world, work, options, results, capacity);
+  const auto choice = choose(world, work, options, results, capacity);
+  std::vector<std::size_t> chosen;
+  for (std::size_t i = 0; i < choice.size(); ++i)
+    if (choice[i] == Selected::What::run) chosen.push_back(i);
   std::vector<const Case*> order;
-  for (const std::size_t index : choice.run) order.push_back(&work.cases[index]);
+  for (const std::size_t i : shuffled(std::move(chosen), work.study.seed))
+    order.push_back(&work.cases[i]);
   LaunchState launch(runtime, work.study, world, capacity, order, options);
   begin_results(world, work, options, results, choice, launch);
 

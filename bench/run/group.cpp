@@ -3,16 +3,24 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cstdio>
 #include <thread>
+#include <utility>
 
 #include <fmt/format.h>
 
+#include <tessera/base/error.hpp>
+#include <tessera/base/sleep.hpp>
+#include <tessera/base/text.hpp>
+#include <tessera/comm/agree.hpp>
 #include <tessera/process/agreement.hpp>
 #include <tessera/process/log.hpp>
+#include <tessera/process/provenance.hpp>
 #include <tessera/process/runtime.hpp>
 #include <tessera/process/wait_limit.hpp>
 
 #include "results/results_directory.hpp"
+#include "results/summary.hpp"
 
 namespace tessera::bench {
 namespace {
@@ -23,9 +31,19 @@ double grace_seconds(const Limits& limits) { return std::min(10.0, limits.case_s
 
 }  // namespace
 
-MpiHandle split_raw(MPI_Comm parent, int color, int key, const Site& site) {
+Group first_ranks(const Communicator& all, MPI_Comm raw, Size ranks, const char* name,
+                  const Site& site) {
+  const int color = all.rank() < ranks ? 0 : 1;
+  Communicator part = all.split(color, all.rank(), name, site);
   const WaitLimit limit("a split", timeout_seconds(), site);
-  return MpiHandle::split(parent, color, key, site);
+  return {std::move(part), MpiHandle::split(raw, color, all.rank(), site)};
+}
+
+void check_time(const Communicator& ranks, double seconds, const Limits& limits) {
+  collectively(ranks, [&] {
+    if (seconds > limits.case_seconds)
+      throw Error(ExitCode::timeout, "took longer than the limit of {:g} s", limits.case_seconds);
+  });
 }
 
 Outcome run_on_group(const Group& group, const Limits& limits, const std::function<void()>& work) {
@@ -52,6 +70,70 @@ void sleep_until_all_arrive(const Limits& limits, MPI_Comm comm, const Site& sit
     std::this_thread::sleep_for(nap);
     nap = std::min<std::chrono::microseconds>(2 * nap, 10ms);
   }
+}
+
+AbortRecord::AbortRecord(const ResultsDirectory& results) : results_(results) {
+  observe_abort([this](ExitCode code, const std::string& reason) { on_abort(code, reason); });
+}
+
+AbortRecord::~AbortRecord() { observe_abort({}); }
+
+void AbortRecord::begin(std::string id, std::optional<CaseResult> result,
+                        std::optional<double> case_seconds) {
+  const std::lock_guard lock(mutex_);
+  id_ = std::move(id);
+  result_ = std::move(result);
+  phase_ = "set-up";
+  if (case_seconds)
+    deadline_ = std::jthread(
+        [this, limit = *case_seconds](const std::stop_token& is_over) { wait(is_over, limit); });
+}
+
+void AbortRecord::enter(std::string phase) {
+  const std::lock_guard lock(mutex_);
+  phase_ = std::move(phase);
+}
+
+void AbortRecord::end() {
+  deadline_ = {};
+  const std::lock_guard lock(mutex_);
+  id_.clear();
+}
+
+void AbortRecord::wait(const std::stop_token& is_over, double case_seconds) {
+  const double seconds = std::min(2 * case_seconds + 5, 1e8);
+  if (sleep_until_stop(is_over, std::chrono::duration<double>(seconds))) return;
+  std::unique_lock lock(mutex_);
+  const std::string reason = fmt::format("still in its {} after {:.0f} s; the limit is {:g} s",
+                                         phase_, seconds, case_seconds);
+  lock.unlock();  // on_abort() takes it
+  log_error(reason);
+  abort_job(ExitCode::timeout, reason);
+}
+
+void AbortRecord::on_abort(ExitCode code, const std::string& reason) {
+  const std::lock_guard lock(mutex_);
+  if (id_.empty()) return;
+  // The watchdog has an exit code of its own for a stalled rank.
+  const bool stalled = code == ExitCode::timeout || reason.find("has waited") != std::string::npos;
+  const ExitCode ended = stalled ? ExitCode::timeout : code;
+  try {
+    if (result_) {
+      result_->end(ended, reason.empty() ? "the job was aborted" : reason);
+      result_->finished = utc_time();
+      results_.write_result(*result_);
+    }
+    write_summary(results_);
+  } catch (const std::exception& error) {
+    log_from_this_rank(error.what());
+  }
+  print_result_line(
+      "FAIL", fmt::format("{}: {}; use --resume to run the other cases", id_, status_for(ended)));
+}
+
+void print_result_line(const std::string& verdict, const std::string& text) {
+  std::fputs(fmt::format("RESULT: {} {}\n", verdict, one_line(text)).c_str(), stdout);
+  std::fflush(stdout);
 }
 
 }  // namespace tessera::bench

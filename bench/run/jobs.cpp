@@ -8,12 +8,11 @@
 
 #include <fmt/format.h>
 
+#include <tessera/base/error.hpp>
 #include <tessera/base/text.hpp>
 #include <tessera/io/whole_file.hpp>
 #include <tessera/predict/machine_file.hpp>
 #include <tessera/process/standard_streams.hpp>
-
-#include "run/job_script.hpp"
 
 namespace tessera::bench {
 namespace {
@@ -156,20 +155,49 @@ std::string submit_text(const fs::path& directory, const std::string& command,
       directory.string(), join(files, " "), command);
 }
 
-std::string template_text(const JobsOptions& options) {
-  if (options.template_file.empty()) return std::string(job_file(options.scheduler + ".template"));
-  if (const std::string problem = why_unreadable(options.template_file); !problem.empty())
-    throw ConfigError("--template", options.template_file, problem);
-  return read_text(options.template_file);
-}
-
 const JobScheduler& scheduler_of(const JobsOptions& options) {
   return *std::find_if(
-      schedulers().begin(), schedulers().end(),
+      std::begin(schedulers), std::end(schedulers),
       [&](const JobScheduler& scheduler) { return options.scheduler == scheduler.name; });
 }
 
 }  // namespace
+
+std::string shell_word(const std::string& text) {
+  constexpr std::string_view plain =
+      "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_@%+=:,./-";
+  if (!text.empty() && text.find_first_not_of(plain) == std::string::npos) return text;
+  std::string quoted = "'";
+  for (const char c : text) quoted += c == '\'' ? "'\\''" : std::string(1, c);
+  return quoted + "'";
+}
+
+std::string fill_template(std::string text, const std::string& name,
+                          const std::map<std::string, std::string>& values) {
+  constexpr std::string_view letters = "abcdefghijklmnopqrstuvwxyz_";
+  bool runs = false;
+  if (!text.ends_with('\n')) text += '\n';
+  for (std::size_t at = 0, line = 1; at < text.size();) {
+    const std::size_t end = text.find_first_not_of(letters, at + 1);
+    if (text[at] != '@' || end == at + 1 || end == std::string::npos || text[end] != '@') {
+      line += text[at++] == '\n';
+      continue;
+    }
+    const std::string key = text.substr(at + 1, end - at - 1);
+    const auto value = values.find(key);
+    if (value == values.end()) {
+      std::vector<std::string> known;
+      for (const auto& [one, unused] : values) known.push_back("@" + one + "@");
+      throw ConfigError("--template", fmt::format("{}:{}", name, line),
+                        "unknown placeholder @{}@; must be one of {}", key, join(known));
+    }
+    runs |= key == "run";
+    text.replace(at, end + 1 - at, value->second);
+    at += value->second.size();
+  }
+  if (!runs) throw ConfigError("--template", name, "must contain @run@, where the cases run");
+  return text;
+}
 
 std::vector<Job> make_jobs(const std::vector<Case>& cases, const JobsOptions& options) {
   std::map<std::pair<Size, Size>, std::vector<const Case*>> groups;
@@ -195,9 +223,11 @@ std::vector<Job> make_jobs(const std::vector<Case>& cases, const JobsOptions& op
 ExitCode write_jobs(const JobsOptions& options) {
   JobContext context = load_jobs(options);
   context.directory = check_directory(options.directory);
-  const std::string text = template_text(options);
-  const std::string name =
-      options.template_file.empty() ? options.scheduler + ".template" : options.template_file;
+  const bool has_own = !options.template_file.empty();
+  const std::string name = has_own ? options.template_file : options.scheduler + ".template";
+  if (const std::string problem = has_own ? why_unreadable(name) : ""; !problem.empty())
+    throw ConfigError("--template", name, problem);
+  const std::string text = has_own ? read_text(name) : std::string(job_file(name));
   const std::vector<Job> jobs = make_jobs(context.cases, options);
   if (jobs.empty())
     throw Error(ExitCode::usage, options.source.file + ": every case is skipped; no job is needed");

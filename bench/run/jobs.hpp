@@ -1,31 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
-// Jobs for a cluster's scheduler.
+// Jobs for a cluster's scheduler, and their scripts, made from templates.
 #pragma once
 
-#include <optional>
+#include <map>
 #include <string>
+#include <string_view>
 #include <vector>
 
-#include <tessera/base/error.hpp>
-
-#include "run/predicted_time.hpp"
-#include "study/study.hpp"
+#include "run/commands.hpp"
+#include "run/reference_plan.hpp"
 
 namespace tessera::bench {
 
-struct JobsOptions {
-  StudySource source{};
-  std::string scheduler{};
-  std::string directory{};
-  std::string machine{};                 ///< a machine file; none if empty
-  std::optional<Size> ranks_per_node{};  ///< default: the machine's, or the study's
-  Size threads = 1;                      ///< per rank, for cases that do not set them
-  bool per_case = false;                 ///< a job per case instead of per number of ranks
-  double safety = TimeSource{}.safety;
-  std::optional<Size> max_minutes{};  ///< longest time limit of a job
-  Size give_up = 1;                   ///< launches that may end during a case
-  std::string template_file{};        ///< empty: the scheduler's
+/// A scheduler that has a template.
+struct JobScheduler {
+  const char* name;
+  const char* submit;  ///< the command that submits a script
 };
+inline constexpr JobScheduler schedulers[] = {
+    {"slurm", "sbatch"}, {"flux", "flux batch"}, {"pbs", "qsub"}};
 
 /// A job, whose launch has exactly the ranks and threads that its cases need.
 struct Job {
@@ -39,9 +32,16 @@ struct Job {
 /// first.
 std::vector<Job> make_jobs(const std::vector<Case>& cases, const JobsOptions& options);
 
-/// Writes a script for each job, until_done.sh and submit.sh to the directory, which must be empty
-/// or new, and prints the resources of each job. The jobs write to `results` in the directory.
-/// Throws ConfigError for bad options.
-ExitCode write_jobs(const JobsOptions& options);
+/// Quotes `text` as one word of the shell.
+std::string shell_word(const std::string& text);
+
+/// Replaces @key@ in the template by the value of each key. `name` is the template's name in
+/// messages. Throws ConfigError with the line of an unknown placeholder, and if @run@ is missing.
+std::string fill_template(std::string text, const std::string& name,
+                          const std::map<std::string, std::string>& values);
+
+/// Returns the text of a file of scripts/jobs, which is compiled in so that an installed program
+/// has it.
+std::string_view job_file(const std::string& name);
 
 }  // namespace tessera::bench

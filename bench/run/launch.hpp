@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// The cases that a launch runs, and what they share.
 #pragma once
 
 #include <map>
@@ -10,16 +11,50 @@
 #include <nlohmann/json.hpp>
 
 #include <tessera/base/timer.hpp>
+#include <tessera/comm/backend.hpp>
 #include <tessera/comm/communicator.hpp>
 #include <tessera/predict/machine.hpp>
 #include <tessera/process/runtime.hpp>
 
-#include "measure/gemm_peak.hpp"
-#include "measure/machine_probe.hpp"
+#include "measure/machine_speed.hpp"
+#include "results/results_directory.hpp"
+#include "run/commands.hpp"
 #include "run/group.hpp"
-#include "run/selection.hpp"
+#include "study/study.hpp"
 
 namespace tessera::bench {
+
+/// The decision of a launch about one case.
+struct Selected {
+  enum class What {
+    run,
+    skip,     ///< record it as skipped
+    keep,     ///< it has a result
+    leave,    ///< another launch runs it, or --case does not name it
+    pending,  ///< the launch lacks ranks, threads or a backend
+    give_up,  ///< record it as failed, because launches ended during it
+  } what = What::run;
+  bool continues = false;  ///< keeps the present rounds
+  std::string note{};      ///< reason, for messages
+};
+
+/// The resources of a launch.
+struct Capacity {
+  Size ranks = 1;
+  std::optional<Size> threads{};          ///< per rank; none: unknown
+  std::optional<BackendFacts> backend{};  ///< none: unknown
+  Topology topology = 1;
+};
+
+/// `results` may not exist yet.
+Selected select_case(const Case& point, const ResultsDirectory& results, const RunOptions& options,
+                     const Study& study, const Capacity& capacity);
+
+/// Returns the numbers in an order that depends on the seed only.
+std::vector<std::size_t> shuffled(std::vector<std::size_t> numbers, std::uint64_t seed);
+
+/// Throws ConfigError with the nearest id unless one of the cases has it.
+void check_id(const std::vector<Case>& cases, const std::string& id);
 
 /// The state that all cases of one launch share.
 class LaunchState {

@@ -2,6 +2,8 @@
 #include "run/reference_plan.hpp"
 
 #include <algorithm>
+#include <cmath>
+#include <limits>
 #include <optional>
 
 #include <fmt/format.h>
@@ -10,6 +12,8 @@
 #include <tessera/base/pair_tree.hpp>
 #include <tessera/base/text.hpp>
 #include <tessera/config/config_io.hpp>
+#include <tessera/predict/simulate.hpp>
+#include <tessera/process/outcome.hpp>
 
 #include "results/result_parts.hpp"
 
@@ -105,6 +109,24 @@ Trial make_trial(const Config& config, Size fewer, Size more, Strategy strategy,
           trial_run(few, more, strategy, limits)};
 }
 
+/// Returns the steps of all epochs, but at most verify.steps.
+Size steps_verified(const Config& config, const VerifyRules& rules) {
+  const Size batch = config.training.batch_size;
+  const Size most = rules.steps.value_or(std::numeric_limits<Size>::max());
+  const Size steps = (config.data.samples - 1) / batch + 1, epochs = config.training.num_epochs;
+  return epochs > most / steps ? most : steps * epochs;
+}
+
+double step_seconds(const Config& config, Size ranks, const Machine& machine) {
+  const Plan plan = plan_of(config, ranks);
+  return simulate(plan, cost_on(machine, plan)).step_seconds;
+}
+
+double seconds_of(const PlainRun& run, const VerifyRules& rules, const Machine& machine) {
+  return step_seconds(run.config, run.ranks, machine) *
+         static_cast<double>(steps_verified(run.config, rules));
+}
+
 }  // namespace
 
 std::string reference_name(const Config& config) {
@@ -124,6 +146,55 @@ ReferencePlan plan_reference(const Config& config, const VerifyRules& rules, con
     fewer = more;
   }
   return plan;
+}
+
+Size block_steps(const MeasureRules& rules, double step_seconds) {
+  const auto per_round = [&](Size steps) { return (steps + rules.rounds - 1) / rules.rounds; };
+  const double wanted = std::min(std::ceil(rules.block_seconds / step_seconds), 1e9);
+  return std::max(per_round(rules.steps),
+                  std::min(per_round(rules.max_steps), static_cast<Size>(wanted)));
+}
+
+double case_seconds(const Case& point, const Study& study, double step_seconds) {
+  const MeasureRules& rules = study.measure;
+  const Size timed = rules.rounds * (rules.warm_up + block_steps(rules, step_seconds));
+  return step_seconds * static_cast<double>(steps_verified(point.config, study.verify) +
+                                            rules.instrumented_steps + timed);
+}
+
+double reference_seconds(const Case& point, const Study& study, const Machine& machine,
+                         std::set<std::string>& made) {
+  if (!study.verify.enabled || !made.insert(reference_name(point.config)).second) return 0;
+  ReferencePlan plan;
+  const Outcome outcome = outcome_of(
+      [&] { plan = plan_reference(point.config, study.verify, study.limits, point.ranks()); });
+  if (outcome.failed()) return 0;
+  double seconds = seconds_of(plan.run, study.verify, machine);
+  for (const Trial& trial : plan.trials)
+    seconds += seconds_of(trial.fewer, {}, machine) + seconds_of(trial.more, {}, machine);
+  return seconds;
+}
+
+double seconds_of(const std::vector<const Case*>& cases, const Study& study,
+                  const std::optional<TimeSource>& source) {
+  const double limit = study.limits.case_seconds;
+  std::set<std::string> references;
+  if (!source) {
+    if (study.verify.enabled)
+      for (const Case* point : cases) references.insert(reference_name(point->config));
+    return limit * static_cast<double>(cases.size() + references.size());
+  }
+  double sum = 0;
+  const auto limited = [&](double seconds) {
+    return std::min(limit, 10 + source->safety * seconds);
+  };
+  for (const Case* point : cases) {
+    const double step = step_seconds(point->config, point->ranks(), source->machine);
+    sum += limited(case_seconds(*point, study, step));
+    const double reference = reference_seconds(*point, study, source->machine, references);
+    if (reference > 0) sum += limited(reference);
+  }
+  return sum;
 }
 
 }  // namespace tessera::bench

@@ -9,11 +9,10 @@
 #include <tessera/comm/communicator.hpp>
 #include <tessera/process/outcome.hpp>
 
-#include "results/reference.hpp"
 #include "results/results_directory.hpp"
-#include "run/abort_record.hpp"
+#include "run/group.hpp"
+#include "run/launch.hpp"
 #include "run/reference_plan.hpp"
-#include "run/selection.hpp"
 
 namespace tessera::bench {
 
@@ -55,9 +54,21 @@ class References {
   const Study& study_;
   const ResultsDirectory& results_;
   const RunOptions& options_;
-  std::optional<CaseLock> lock_;  ///< held on rank 0 while a reference is computed
+  CaseLock lock_;  ///< held on rank 0 while a reference is computed
   std::map<std::string, FoundReference> failures_;  ///< failures of this launch, by name
   double seconds_ = 0;
 };
+
+/// Returns the relative difference of losses that is allowed: `asked`, but with 16-bit activations
+/// at least the unit roundoff of their type, 2^-8 of bfloat16 and 2^-11 of float16. Additions in
+/// another order may make any activation round the other way.
+double loss_tolerance(const Config& config, double asked);
+
+struct LossVerdict {
+  LossResult loss;
+  std::string problem;  ///< why the case is invalid; empty if it is not
+};
+LossVerdict judge_losses(const Verification& verification, const FoundReference& reference,
+                         const std::string& reference_name, double tolerance);
 
 }  // namespace tessera::bench

@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "run/untried.hpp"
-
 #include <algorithm>
 #include <set>
 #include <utility>
@@ -13,7 +11,8 @@
 #include <tessera/predict/simulate.hpp>
 #include <tessera/process/outcome.hpp>
 
-#include "run/text_table.hpp"
+#include "run/console.hpp"
+#include "run/reference_plan.hpp"
 
 namespace tessera::bench {
 namespace {

@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "study/case.hpp"
-
 #include <algorithm>
 #include <functional>
 #include <limits>
@@ -18,7 +16,7 @@
 #include <tessera/config/toml_text.hpp>
 #include <tessera/plan/layout/strategy.hpp>
 
-#include "study/study_keys.hpp"
+#include "study/study.hpp"
 
 namespace tessera::bench {
 namespace {
@@ -41,11 +39,11 @@ ConfigError too_many_cases(double number) {
                      most_cases);
 }
 
-/// The first factors vary slowest, in the order of factor_names(); configuration keys come last.
+/// The first factors vary slowest, in the order of factor_names; configuration keys come last.
 std::vector<Choice> product(const Grid& grid) {
   std::vector<std::string> order;
-  for (const std::string& name : factor_names())
-    if (grid.count(name) > 0) order.push_back(name);
+  for (const std::string_view name : factor_names)
+    if (grid.count(std::string(name)) > 0) order.emplace_back(name);
   for (const auto& [name, values] : grid)
     if (name.find('.') != std::string::npos) order.push_back(name);
   double number = 1;

@@ -7,7 +7,7 @@
 #include <tessera/config/config_io.hpp>
 #include <tessera/config/toml_text.hpp>
 
-#include "study/case.hpp"
+#include "study/study.hpp"
 
 namespace tessera::bench {
 

@@ -61,26 +61,18 @@ def positive(value, *path):
     return _found(value, path, lambda item: is_number(item) and item >= 0, "a positive number") or None
 
 
-def _items(kind, is_right):
-    """Returns a function that reads a list, with None for an item that is not right."""
+def _items(kind, is_right, gaps=False):
+    """Returns a function that reads a list, without the items that are not right, or with None for them."""
 
     def read(value, *path):
         items = _found(value, path, lambda item: isinstance(item, list), f"a list of {kind}") or []
         if any(item is not None and not is_right(item) for item in items):
             _found(value, path, lambda _: False, f"a list of {kind}")
-        return [item if is_right(item) else None for item in items]
+        return [item if is_right(item) else None for item in items if gaps or is_right(item)]
 
     return read
 
 
-numbers = _items("numbers", is_number)  # with None for a loss that is not finite
-_objects = _items("objects", lambda item: isinstance(item, dict))
-_texts = _items("texts", lambda item: isinstance(item, str))
-
-
-def table(value, *path):
-    return [item for item in _objects(value, *path) if item is not None]
-
-
-def texts(value, *path):
-    return [item for item in _texts(value, *path) if item is not None]
+numbers = _items("numbers", is_number, gaps=True)  # a loss that is not finite is None
+table = _items("objects", lambda item: isinstance(item, dict))
+texts = _items("texts", lambda item: isinstance(item, str))

@@ -3,7 +3,7 @@
 
 from . import numbers
 from .contents import Column, Table, shown
-from .fields import get, number, numbers as numbers_, text, texts
+from .fields import get, number, numbers as numbers_, positive, table, text, texts
 from .fits import alpha_beta_fits, amdahl_fits
 from .works import factor_name, factor_value
 
@@ -191,3 +191,31 @@ def alpha_beta(study):
     points = Column("points", lambda fit: numbers.count(len(fit.cases)))
     caption = "Seconds of a step = α · rounds + β · bytes on the wire, fitted to all collectives of an axis."
     return _fits(alpha_beta_fits(study) if study.ratios else [], [points], columns, caption)
+
+
+def peers(study):
+    """The same steps in other libraries, as scripts/peers.sh measures them: a row for each model, a column for each library."""
+    rows = [row for row in table(study.peers, "peers") if positive(row, "ratio_to_tessera")]
+    works, names = {}, dict.fromkeys(text(row, "name") or "" for row in rows)
+    for row in rows:
+        own = works.setdefault(str([row.get(key) for key in ("model", "ranks", "precision")]), {"": row})
+        own[text(row, "name") or ""] = row
+
+    def ratio(name):
+        return lambda own: name in own and numbers.between(
+            number(own[name], "ratio_to_tessera"), *[*numbers_(own[name], "ratio_in_rounds"), None, None][:2], numbers.RATIO, 3) or None  # fmt: skip
+
+    # The first row of a work is the one that its ratios are to.
+    columns = [Column(key, lambda own, key=key: text(own[""], key), "word") for key in ("model", "precision")]
+    columns.insert(1, Column("ranks", lambda own: numbers.count(number(own[""], "ranks")), "word"))
+    columns.append(Column("our step", lambda own: numbers.seconds(number(own[""], "step_seconds"))))
+    columns += [Column(name, ratio(name)) for name in names if name not in {text(own[""], "name") for own in works.values()}]
+    caption = (
+        f"Steps of other libraries over our data-parallel step: above 1 × Tessera is faster. A ratio is the median of "
+        f"{numbers.plural(min((len(numbers_(row, 'rounds')) for row in rows), default=0), 'round')}, in each of which all programs ran in "
+        f"turn, with the smallest and the largest. Model, batch, initial weights and the losses of the first two steps are the "
+        f"same. {', '.join(sorted({text(row, 'version') or '' for row in rows}))}, on "
+        f"{text(study.peers, 'device_name') or 'an unknown device'} with "
+        f"{numbers.plural(number(study.peers, 'threads_per_rank') or 1, 'thread')} per rank."
+    )
+    return Table(list(works.values()), columns, caption)

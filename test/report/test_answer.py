@@ -8,7 +8,7 @@ from support import WithDirectory, change_json, quietly, read_json
 
 # isort: split
 import make_fixture
-from report import answer, caveats, figures, numbers
+from report import answer, figures, numbers
 from report.contents import Points
 from report.drawing import NothingToShow
 from report.study import Study
@@ -37,9 +37,9 @@ class Sentences(WithDirectory):
     def caveats(self, change, file):
         """Returns the caveats that a change of a file adds."""
         results = self.copy()
-        before = sentences([caveats.caveats(self.study(results))])
+        before = sentences([answer.caveats(self.study(results))])
         change_json(results / file, change)
-        return [said for said in sentences([caveats.caveats(self.study(results))]) if said not in before]
+        return [said for said in sentences([answer.caveats(self.study(results))]) if said not in before]
 
     def test_each_work_has_its_answer(self):
         head, small, large = sentences(answer.blocks(self.study()))
@@ -130,7 +130,7 @@ class Sentences(WithDirectory):
         self.assertIn("within the tolerance of 1e-05 or 0.00391 (dashed)", figures.losses(self.study(results)).caption)
 
     def test_sound_results_have_few_caveats(self):
-        said = sentences([caveats.caveats(self.study())])
+        said = sentences([answer.caveats(self.study())])
         self.assertEqual(len(said), 3)
         self.assertIn("varied by 4 % between rounds", said[0])
         self.assertIn("2 cases gave wrong results", said[1])

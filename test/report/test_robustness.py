@@ -13,7 +13,7 @@ from support import (SCRIPTS, WithDirectory, change_json, fastest, keep_only, qu
 
 # isort: split
 from report import style
-from report.build import build
+from report.command import build
 from report.contents import Table
 from report.study import Study
 

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "measure/breakdown.hpp"
-
 #include <gtest/gtest.h>
 
 #include <tessera/predict/wire_model.hpp>
 #include <tessera/trace/waits.hpp>
+
+#include "measure/case_run.hpp"
 
 namespace tessera::bench {
 namespace {

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "measure/gemm_peak.hpp"
-
 #include <cmath>
 
 #include <gtest/gtest.h>
 
 #include <tessera/comm/share_json.hpp>
+
+#include "measure/machine_speed.hpp"
 
 namespace tessera::bench {
 namespace {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "measure/measure_machine.hpp"
-
 #include <gtest/gtest.h>
+
+#include "measure/machine_speed.hpp"
 
 namespace tessera::bench {
 namespace {

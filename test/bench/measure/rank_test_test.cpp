@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "measure/rank_test.hpp"
-
 #include <algorithm>
 #include <cmath>
 #include <functional>

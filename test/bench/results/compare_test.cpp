@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "results/compare.hpp"
-
 #include <gtest/gtest.h>
 
 #include <tessera/base/error.hpp>
 
 #include "bench/results/results_support.hpp"
 #include "bench/study/study_support.hpp"
+#include "results/summary.hpp"
 
 namespace tessera::bench {
 namespace {

@@ -16,13 +16,11 @@
 
 #include <tessera/process/outcome.hpp>
 
-#include "results/compare.hpp"
 #include "results/summary.hpp"
 #include "run/console.hpp"
-#include "run/loss_verdict.hpp"
+#include "run/launch.hpp"
 #include "run/reference_plan.hpp"
 #include "run/references.hpp"
-#include "run/selection.hpp"
 
 namespace {
 

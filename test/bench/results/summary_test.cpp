@@ -8,7 +8,6 @@
 
 #include "bench/results/results_support.hpp"
 #include "run/console.hpp"
-#include "run/text_table.hpp"
 
 namespace tessera::bench {
 namespace {

@@ -17,7 +17,6 @@
 #include "run/attempt.hpp"
 #include "run/console.hpp"
 #include "run/reference_plan.hpp"
-#include "run/text_table.hpp"
 
 namespace tessera::bench {
 namespace {

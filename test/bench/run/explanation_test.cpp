@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "run/explanation.hpp"
-
 #include <gtest/gtest.h>
 
 #include "results/result_parts.hpp"

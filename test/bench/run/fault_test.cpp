@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "run/fault.hpp"
-
 #include <gtest/gtest.h>
 
 #include <tessera/base/error.hpp>
+
+#include "cli/bench_command_line.hpp"
 
 namespace tessera::bench {
 namespace {

@@ -5,7 +5,6 @@
 
 #include <tessera/predict/machine_file.hpp>
 
-#include "run/job_script.hpp"
 #include "run/reference_plan.hpp"
 
 namespace tessera::bench {

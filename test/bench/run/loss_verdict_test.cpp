@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "run/loss_verdict.hpp"
-
 #include <cmath>
 
 #include <gtest/gtest.h>
@@ -8,6 +6,7 @@
 #include "bench/results/results_support.hpp"
 #include "bench/study/study_support.hpp"
 #include "results/result_parts.hpp"
+#include "run/references.hpp"
 
 namespace tessera::bench {
 namespace {

@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "run/selection.hpp"
-
 #include <algorithm>
 #include <csignal>
 #include <sys/wait.h>
@@ -12,6 +10,7 @@
 #include "bench/results/results_support.hpp"
 #include "bench/study/study_support.hpp"
 #include "expect_error.hpp"
+#include "run/launch.hpp"
 
 namespace tessera::bench {
 namespace {

@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "run/untried.hpp"
-
 #include <gtest/gtest.h>
 
 #include <tessera/predict/machine_file.hpp>
 #include <tessera/predict/simulate.hpp>
 
 #include "results/result_parts.hpp"
+#include "run/reference_plan.hpp"
 
 namespace tessera::bench {
 namespace {

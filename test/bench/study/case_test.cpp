@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "study/case.hpp"
-
 #include <algorithm>
 #include <set>
 
@@ -9,6 +7,8 @@
 #include <tessera/base/error.hpp>
 #include <tessera/io/hdf5_file.hpp>
 #include <tessera/plan/layout/strategy.hpp>
+
+#include "study/study.hpp"
 
 namespace tessera::bench {
 namespace {

@@ -7,7 +7,6 @@
 #include <tessera/base/error.hpp>
 
 #include "bench/study/study_support.hpp"
-#include "study/case.hpp"
 
 namespace tessera::bench {
 namespace {

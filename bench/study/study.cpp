@@ -1,21 +1,27 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "study/study_keys.hpp"
+#include "study/study.hpp"
 
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <filesystem>
+#include <iterator>
 #include <limits>
 #include <optional>
 #include <variant>
 
 #include <tessera/base/error.hpp>
 #include <tessera/base/text.hpp>
+#include <tessera/config/config_io.hpp>
 #include <tessera/config/setting_types.hpp>
 #include <tessera/config/settings.hpp>
+#include <tessera/config/toml_text.hpp>
+#include <tessera/io/whole_file.hpp>
 
 namespace tessera::bench {
 namespace {
 
+namespace fs = std::filesystem;
 using Json = nlohmann::json;
 
 /// A key of studies and the member that it sets.
@@ -93,10 +99,10 @@ void flatten(const Json& table, const std::string& prefix, std::map<std::string,
 }
 
 void check_factor(const std::string& where, const std::string& name, const Json& value) {
-  const std::vector<std::string> known = with_settings(factor_names());
+  const std::vector<std::string> known = with_settings({factor_names.begin(), factor_names.end()});
   if (std::find(known.begin(), known.end(), name) != known.end()) return;
   reject(where + "." + name, value,
-         "is neither a factor (" + join(factor_names()) + ") nor a configuration key" +
+         "is neither a factor (" + join(factor_names) + ") nor a configuration key" +
              did_you_mean(name, known));
 }
 
@@ -153,15 +159,7 @@ bool is_configuration_section(const std::string& key) {
                      [&](const Setting& setting) { return setting.key.starts_with(section); });
 }
 
-}  // namespace
-
-const std::vector<std::string>& factor_names() {
-  static const std::vector<std::string> names{"strategy",     "ranks",           "mesh",
-                                              "meshes_over",  "global_batch",    "batch_per_rank",
-                                              "microbatches", "mixed_precision", "threads"};
-  return names;
-}
-
+/// Returns true if the value of this key is free text; false for unknown keys.
 bool is_text(const std::string& key) {
   Study any;
   for (const OwnKey& own : own_keys(any))
@@ -169,6 +167,8 @@ bool is_text(const std::string& key) {
   return tessera::is_text(key);
 }
 
+/// Sets one key of a study or of the configuration that its cases start from: "measure.steps",
+/// "model.seed", "grid". Throws ConfigError for an unknown key and for a wrong value.
 void set(Study& study, const GivenValue& given) {
   const auto& [name, value] = given;
   std::vector<std::string> names;
@@ -189,6 +189,62 @@ void set(Study& study, const GivenValue& given) {
   }
   tessera::set(study.base, name, value);
   study.gives_samples |= name == "data.samples";
+}
+
+/// Returns the keys of the study, with those of the table [small] after the others if `small` is
+/// true.
+std::vector<GivenValue> select_variant(std::vector<GivenValue> given, bool small) {
+  const std::string prefix = "small.";
+  std::vector<GivenValue> own, varied;
+  for (GivenValue& item : given) {
+    if (item.key.starts_with(prefix))
+      varied.push_back({item.key.substr(prefix.size()), std::move(item.value)});
+    else
+      own.push_back(std::move(item));
+  }
+  if (small && varied.empty())
+    throw Error(ExitCode::usage, "--small: the study has no table [small]");
+  // Keys of [small] are checked also when they are not used.
+  Study unused;
+  for (const GivenValue& item : varied) set(unused, item);
+  if (small) std::move(varied.begin(), varied.end(), std::back_inserter(own));
+  return own;
+}
+
+/// Rejects a number of checkpoints if no case writes any.
+void check_checkpoints(const Study& study) {
+  const bool writes = study.base.checkpoint.enabled() ||
+                      std::any_of(study.grids.begin(), study.grids.end(), [](const Grid& grid) {
+                        return grid.count("checkpoint.directory") > 0;
+                      });
+  if (!writes && study.measure.checkpoints != MeasureRules{}.checkpoints)
+    throw ConfigError("measure.checkpoints", std::to_string(study.measure.checkpoints),
+                      "needs checkpoint.directory");
+}
+
+}  // namespace
+
+Study load_study(const StudySource& source) {
+  std::vector<GivenValue> given =
+      select_variant(parse_toml(read_text(source.file), source.file), source.small);
+  for (const std::string& override : source.overrides)
+    given.push_back(parse_assignment(override, is_text));
+  Study study;
+  study.file = source.file;
+  study.small = source.small;
+  study.name = fs::path(source.file).stem().string();
+  for (const GivenValue& item : given)
+    if (item.key == "study.base") set(study, item);
+  if (!study.base_file.empty())
+    study.base = load_config({.file = fs::path(source.file).parent_path() / study.base_file});
+  for (const GivenValue& item : given) set(study, item);
+  check_settings(study.base);
+  if (study.grids.empty()) throw Error(ExitCode::usage, source.file + ": has no [[grid]]");
+  if (study.measure.max_steps < study.measure.steps)
+    throw ConfigError("measure.max_steps", std::to_string(study.measure.max_steps),
+                      "must be at least measure.steps = " + std::to_string(study.measure.steps));
+  check_checkpoints(study);
+  return study;
 }
 
 }  // namespace tessera::bench

@@ -1,0 +1,203 @@
+// SPDX-License-Identifier: Apache-2.0
+// The commands of machine files: calibrate writes one, simulate reads it.
+#include <algorithm>
+#include <filesystem>
+#include <set>
+
+#include <fmt/format.h>
+
+#include <tessera/base/text.hpp>
+#include <tessera/comm/agree.hpp>
+#include <tessera/comm/backend.hpp>
+#include <tessera/comm/nodes.hpp>
+#include <tessera/io/whole_file.hpp>
+#include <tessera/nn/products/gemm.hpp>
+#include <tessera/predict/machine_file.hpp>
+#include <tessera/process/progress.hpp>
+#include <tessera/process/provenance.hpp>
+#include <tessera/process/standard_streams.hpp>
+
+#include "measure/machine_speed.hpp"
+#include "results/result_parts.hpp"
+#include "results/summary.hpp"
+#include "run/attempt.hpp"
+#include "run/commands.hpp"
+#include "run/console.hpp"
+#include "run/reference_plan.hpp"
+
+namespace tessera::bench {
+namespace {
+
+void check_launch(const Topology& topology) {
+  if (topology.ranks() < 2)
+    throw Error(ExitCode::usage, "calibrate needs 2 ranks or more, to measure links between them");
+  if (!topology.per_node())
+    throw Error(ExitCode::usage,
+                "calibrate needs the same number of ranks on every node; the launch has nodes: {}",
+                nodes_text(topology));
+}
+
+ProductRates measure_rates(const Communicator& ranks, Size gemm_size) {
+  ProductRates rates;
+  for (const DType type : {DType::float64, DType::float32, DType::bfloat16, DType::float16})
+    rates[std::string(name_of(type))] = gemm_peak(ranks, {type}, gemm_size, 5);
+  if (has_native_tf32())
+    rates["tf32"] = gemm_peak(ranks, {DType::float32, MatmulPrecision::tf32}, gemm_size, 5);
+  return rates;
+}
+
+using Json = nlohmann::json;
+
+/// Returns the predicted step as a breakdown.
+Breakdown breakdown_of(const SimulatedStep& step) {
+  const auto all = [](double seconds) { return Share{seconds, seconds}; };
+  Breakdown breakdown;
+  breakdown.steps = 1;
+  breakdown.step_seconds = step.step_seconds;
+  breakdown.products = all(step.products);
+  breakdown.compute = all(step.products + step.kernels);
+  breakdown.communication = all(step.communication());
+  breakdown.idle = all(step.waiting());
+  breakdown.optimizer = all(step.update);
+  for (const SimulatedStep::Call& call : step.calls)
+    breakdown.calls.push_back({call.axis, call.operation, call.calls, call.seconds, call.waiting});
+  return breakdown;
+}
+
+/// Tells the rank-seconds of a study with one launch per case.
+std::string rank_hours_text(double cases, double references) {
+  const double all = std::max(cases + references, 1e-30);
+  return fmt::format("{:.3g} rank-hours of steps, and {:.3g} for references ({:.1f} % of all)\n",
+                     cases / 3600, references / 3600, 100 * references / all);
+}
+
+/// Predicts a case. `study` has the memory limit of the machine.
+void simulate_case(const Case& point, const Study& study, const Machine& machine,
+                   CaseResult& result) {
+  if (const auto threads = point.config.training.distributed.threads)
+    throw ConfigError("distributed.threads", std::to_string(*threads),
+                      "cannot be simulated: a machine file does not describe threads");
+  const Plan plan = plan_of(point.config, point.ranks());
+  if (!add_plan(result, plan, study.limits)) return;
+  const SimulatedStep step = simulate(plan, cost_on(machine, plan));
+  const Breakdown breakdown = breakdown_of(step);
+  result.step_seconds = {statistics_of({step.step_seconds}), study.measure.warm_up};
+  result.rounds = {{result.launch, 0, step.step_seconds, {1, 1}}};
+  result.samples_per_second = static_cast<double>(point.batch()) / step.step_seconds;
+  result.breakdown = breakdown;
+  result.traffic = planned_traffic(plan);
+  add_call_times(*result.traffic, plan, breakdown);
+  result.compute = flop_rates(plan, product_rate(machine, plan.input),
+                              study.limits.vendor_peak_flops_per_second, step.step_seconds);
+  result.wall_seconds = case_seconds(point, study, step.step_seconds);
+  result.status = "ok";
+  result.exit_code = 0;
+}
+
+CaseResult simulated_result(const Case& point, const Study& study, const Machine& machine,
+                            const std::string& launch) {
+  CaseResult result =
+      point.skip_reason ? skipped_result(study, point, launch) : new_result(study, point);
+  result.simulated = machine.name;
+  if (point.skip_reason) return result;
+  result.attempt = 1;
+  result.launches = 1;
+  result.launch = launch;
+  result.started = utc_time();
+  const Outcome outcome = outcome_of([&] { simulate_case(point, study, machine, result); });
+  if (outcome.failed()) result.end(outcome.code, outcome.message);
+  result.finished = utc_time();
+  return result;
+}
+
+Json launch_document(const SimulateOptions& options, const Study& study, const Machine& machine,
+                     const std::vector<Case>& cases) {
+  Json document{{"schema_version", 1},
+                {"name", "simulated-" + machine.name},
+                {"seed", study.seed},
+                {"order", Json::array()},
+                {"calibration", Json::array()},
+                {"calibration_seconds", 0},
+                {"machines", Json::array({machine_json(machine)})},
+                {"simulated", machine_json(machine)},
+                {"provenance", build_provenance(options.arguments)}};
+  Size ranks = 0;
+  for (const Case& point : cases) {
+    document["order"].push_back(point.id);
+    ranks = std::max(ranks, point.ranks());
+  }
+  document["ranks"] = ranks;
+  return document;
+}
+
+}  // namespace
+
+ExitCode calibrate_machine(const CalibrateOptions& options) {
+  const Communicator world = Communicator::world();
+  const std::filesystem::path file = options.output;
+  collectively(world, [&] {
+    if (world.rank() != 0) return;
+    check_writable("-o", file);
+    std::error_code unused;
+    if (std::filesystem::exists(file, unused))
+      throw ConfigError("-o", file.string(), "exists; choose another file");
+  });
+  const std::vector<Size> nodes = node_of_ranks(world);
+  check_launch(Topology(nodes));
+  const BackendFacts facts = backend_facts();
+  Machine machine = measure_machine(world, nodes, facts, options.gemm_size,
+                                    measure_rates(world, options.gemm_size));
+  machine.name = file.stem().string();
+  collectively(world, [&] {
+    if (world.rank() != 0) return;
+    const std::string text = fmt::format(
+        "# Measured at {} on nodes: {}; {} of a rank.\n# For more nodes of the same kind, raise "
+        "`ranks` of the last "
+        "level.\n{}",
+        utc_time(), nodes_text(Topology(nodes)), counted(Kokkos::num_threads(), "thread"),
+        machine_as_toml(machine));
+    write_text(file, text);
+    print_output(text);
+  });
+  return ExitCode::ok;
+}
+
+ExitCode simulate_study(const SimulateOptions& options) {
+  StudyCases work{load_study(options.source), {}};
+  const auto& [study, cases] = work;
+  const Machine machine = load_machine(options.machine);
+  work.cases = make_cases(study);
+  const ResultsDirectory results(options.directory);
+  results.prepare(work, false);
+  Json launch = launch_document(options, study, machine, cases);
+  const std::string name = launch.at("name");
+  results.write("launches/" + name + ".json", launch);
+  Study limited = study;
+  std::optional<Size>& limit = limited.limits.memory_bytes;
+  limit = std::min(limit.value_or(machine.memory_bytes), machine.memory_bytes);
+  std::set<std::string> made;
+  double steps = 0, references = 0;
+  Activity activity("simulating cases");
+  for (const Case& point : cases) {
+    activity.update("simulating " + point.id);
+    const CaseResult result = simulated_result(point, limited, machine, name);
+    const auto ranks = static_cast<double>(point.ranks());
+    if (result.status == "ok") {
+      steps += ranks * *result.wall_seconds;
+      references += ranks * reference_seconds(point, limited, machine, made);
+      results.write_steps(result, {{result.step_seconds->median}});
+    }
+    results.write_result(result);
+  }
+  const Summary summary = write_summary(results);
+  const std::vector<Untried> next = untried(summary, cases, [&](const Case&) { return &machine; });
+  launch["untried"] = next;
+  results.write("launches/" + name + ".json", launch);
+  print_output(fmt::format("Simulated on machine {}: nothing was measured\n\n{}{}\n{}",
+                           machine.name, summary_table(summary), untried_text(next),
+                           rank_hours_text(steps, references)));
+  print_result_line(summary.result, result_text(summary) + " in " + results.path().string());
+  return summary.exit_code;
+}
+
+}  // namespace tessera::bench
