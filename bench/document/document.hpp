@@ -91,6 +91,7 @@ class StoredDocument {
   /// A value from another rank.
   explicit StoredDocument(nlohmann::json value);
 
+  const nlohmann::json& json() const { return *value_; }
   /// Returns a part of an object; it may be missing.
   StoredDocument operator[](const std::string& key) const;
   bool is_missing() const { return value_ == nullptr; }
