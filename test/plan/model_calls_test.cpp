@@ -187,6 +187,11 @@ TEST(ModelCalls, ExpertsMultiplyAllTheirSlots) {
   const double fc = 2 * 2 * 4 * 7, router = 2 * 15 * 4 * 6;
   EXPECT_EQ(make_plan(input).flops.forward - make_plan(dense).flops.forward,
             (3 * 2 * 6 - 15) * fc + router);
+  for (const char* axis : {"expert", "data"}) {
+    PlanInput split = input;
+    split.mesh = MeshShape({{axis, 2}});
+    EXPECT_EQ(make_plan(split).flops.total(), make_plan(input).flops.total()) << axis;
+  }
 }
 
 TEST(ModelCalls, ExpertsOnTheirRanksExchangeSlotsAndReduceNothing) {

@@ -162,7 +162,7 @@ std::vector<PassCount> Plan::flops_along_context() const {
   std::vector<Layout> whole;
   for (const LayerSpec& layer : input.model.layers) whole.push_back(layouts_of(layer).front());
   std::vector<PassCount> flops;
-  AlongRank at = along(0);
+  AlongRank at{.context_ranks = input.mesh.size_of("context")};
   for (at.context = 0; at.context < at.context_ranks; ++at.context)
     flops.push_back(count_flops(tessera::local_layers(input, whole, at), input.batch_size));
   return flops;
