@@ -13,7 +13,7 @@ from .files import replace
 from .study import ReportError
 
 # Patterns of the names of all figures.
-NAMES = ("breakdown", "choice-*", "scaling", "growth-*", "pareto", "bubbles", "losses", "predictions")
+NAMES = ("breakdown", "choice-*", "scaling", "growth-*", "pareto", "bubbles", "losses", "predictions", "routers")
 
 
 UNIT = re.compile(r"(?<=[\d,]) (?=([%×]|[nmµ]?s|[kKMGT]?i?B(/s)?|[kMGTP]?FLOP/s|samples/s)(?!\w)|[\d.,]+\])")

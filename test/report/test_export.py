@@ -83,6 +83,24 @@ class Export(unittest.TestCase):
         change_json(self.root / "mlp" / "results.json", lambda results: results.pop("validation"))
         self.assertEqual(self.report(self.root / "mlp")[0], 0)
 
+    def test_routers_of_experts_are_drawn_from_metrics(self):
+        write_export(self.root / "transformer", "transformer")
+        change_json(self.root / "transformer" / "results.json",
+                    lambda results: results["config"].update(output={"metrics": "elsewhere/metrics.jsonl"}))  # fmt: skip
+        file = self.root / "transformer" / "metrics.jsonl"
+        figure = self.root / "transformer" / "report" / "figures" / "routers.svg"
+        self.assertEqual(self.report(self.root / "transformer")[0], 0)
+        self.assertFalse(figure.exists())
+        record = {"step": 1, "loss": 2.0, "b/router/dropped": 0.25, "b/router/entropy": 0.5,
+                  "b/router/load/0": 0.75, "b/router/load/1": 0.25}  # fmt: skip
+        file.write_text("".join(json.dumps({**record, "step": step}) + "\n" for step in (1, 2)))
+        self.assertEqual(self.report(self.root / "transformer")[0], 0)
+        self.assertIn("b/router", figure.read_text())
+        for wrong in ("{", "[]", '{"step": 1, "b/router/dropped": []}'):
+            file.write_text(wrong)
+            code, error = self.report(self.root / "transformer")
+            self.assertEqual((code, error.count("\n")), (1, 1), error)
+
     def test_results_of_another_kind_are_named(self):
         paths = [("parameters",), ("final_loss",), ("epoch_losses",), ("config",), ("config", "model"),
                  ("config", "model", "kind"), ("config", "training", "loss"), ("config", "distributed", "mesh_shape"),
