@@ -31,6 +31,10 @@ void check(const TransformerConfig& config) {
   needs_experts("capacity_factor", config.capacity_factor, usual.capacity_factor);
   needs_experts("balance_loss", config.balance_loss, usual.balance_loss);
   needs_experts("router_z_loss", config.router_z_loss, usual.router_z_loss);
+  // The columns of all experts are those of one matrix.
+  if (config.experts > 0)
+    check_size("model.transformer.experts", config.experts,
+               most_columns / std::max(config.width, config.inner_width));
   const Size most = std::min(config.experts, max_choices);
   if (config.experts > 0 && (config.top_k < 1 || config.top_k > most))
     throw ConfigError("model.transformer.top_k", std::to_string(config.top_k),
