@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Losses and gradients of a transformer with experts equal those that PyTorch computes. Run it by hand, with NumPy
-and PyTorch: experts_oracle.py COMMAND..., for example "build/release/bin/tessera" or "mpirun -n 2 build/.../tessera".
+and PyTorch: experts_oracle.py [LAUNCHER...] TESSERA, for example with "mpirun -n 2 build/release/bin/tessera".
 
 The gradient is the difference that a step of SGD with learning rate 1 makes to the parameters."""
 import json
@@ -144,4 +144,4 @@ def main(command):
         assert dropped > 0 or case["factor"] == 0
 
 
-main(sys.argv[1:])
+main([*sys.argv[1:-1], str(pathlib.Path(sys.argv[-1]).resolve())])
