@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Calls of models other than the MLP along `model`, with bytes in float32.
+#include <algorithm>
 #include <string>
 #include <utility>
 #include <vector>
@@ -7,6 +8,7 @@
 #include <gtest/gtest.h>
 
 #include <tessera/nn/models/models.hpp>
+#include <tessera/plan/replica_check.hpp>
 
 #include "plan/plan_support.hpp"
 
@@ -208,6 +210,17 @@ TEST(ModelCalls, ExpertsOnTheirRanksExchangeSlotsAndReduceNothing) {
   input.strategy = Strategy::fsdp;
   EXPECT_EQ(calls_of(input).substr(calls_of(input).find("expert all_to_all")),
             "expert all_to_all 4 x, " + std::to_string(exchanged * 4) + " B");
+}
+
+TEST(ModelCalls, ExpertsAreCopiesOnAllOtherAxesThatRepeatParameters) {
+  PlanInput input = experts_on_two_ranks();
+  input.mesh = MeshShape({{"data", 2}, {"expert", 2}, {"context", 2}});
+  EXPECT_EQ(axes_of(RankSet::expert_batch, input), (std::vector<std::string>{"data", "context"}));
+  input.strategy = Strategy::zero1;
+  const auto checks = plan_replica_check(make_plan(input), 0);
+  EXPECT_TRUE(std::any_of(checks.begin(), checks.end(), [](const CheckCall& call) {
+    return call.ranks == RankSet::expert_batch;
+  }));
 }
 
 TEST(ModelCalls, ExpertsOnTheirRanksAreReducedOverTheOtherAxes) {

@@ -29,7 +29,7 @@ std::vector<std::string> axes_of(RankSet ranks, const PlanInput& input) {
     case RankSet::expert:
       return {"expert"};
     case RankSet::expert_batch:
-      return without_expert(batch_axes(input.mesh));
+      return without_expert(replicating_axes(input.mesh));
     case RankSet::expert_shard:
       return without_expert(shard_axes(input.strategy, input.mesh));
     case RankSet::expert_replica:
