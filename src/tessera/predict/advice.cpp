@@ -11,7 +11,6 @@
 #include <tessera/config/settings.hpp>
 #include <tessera/config/strategy_rules.hpp>
 #include <tessera/config/to_plan_input.hpp>
-#include <tessera/nn/layers/layer_row.hpp>
 #include <tessera/plan/layout/strategy.hpp>
 #include <tessera/predict/advice.hpp>
 #include <tessera/predict/rank_kinds.hpp>
@@ -81,11 +80,8 @@ class Search {
     try {
       const ModelSpec model = make_model(config_);
       if (model.input_positions == 1) return;
-      const bool attends =
-          std::any_of(model.layers.begin(), model.layers.end(),
-                      [](const LayerSpec& layer) { return row_of(layer).shared_rows != nullptr; });
       ways_ = {ContextAttention::gather};
-      if (attends)
+      if (attends(model))
         ways_ = {ContextAttention::gather, ContextAttention::ring, ContextAttention::all_to_all};
     } catch (const ConfigError&) {
     }

@@ -85,6 +85,11 @@ LayerSums sums_of(const ModelSpec& model) {
   return sums_of(model, static_cast<Size>(model.layers.size()));
 }
 
+bool attends(const ModelSpec& model) {
+  return std::any_of(model.layers.begin(), model.layers.end(),
+                     [](const LayerSpec& layer) { return row_of(layer).shared_rows != nullptr; });
+}
+
 bool draws(const ModelSpec& model) {
   return std::any_of(model.layers.begin(), model.layers.end(),
                      [](const LayerSpec& layer) { return row_of(layer).draws; });

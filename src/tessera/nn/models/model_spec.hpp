@@ -51,6 +51,8 @@ LayerSums sums_of(const ModelSpec& model);
 /// Returns true if a layer of the model adds a term to the loss.
 inline bool adds_loss(const ModelSpec& model) { return sums_of(model).losses > 0; }
 
+/// Returns true if a layer reads rows that ranks of `context` share (LayerRow::shared_rows).
+bool attends(const ModelSpec& model);
 /// Returns true if a layer of the model draws its output, so that the prior can generate samples.
 bool draws(const ModelSpec& model);
 

@@ -253,10 +253,8 @@ std::vector<Layout> context_layouts(const PlanInput& input) {
   check(input.loss != LossKind::bce && input.loss != LossKind::poisson,
         fmt::format("the loss {} needs whole samples", name_of(input.loss)));
   check(!input.numerics.reproducible, "numerics.reproducible adds up whole samples");
-  const bool attends =
-      std::any_of(input.model.layers.begin(), input.model.layers.end(),
-                  [](const LayerSpec& layer) { return row_of(layer).shared_rows != nullptr; });
-  if (ranks > 1 && !attends && input.context_attention != StrategyOptions{}.context_attention)
+  const bool has_attention = attends(input.model);
+  if (ranks > 1 && !has_attention && input.context_attention != StrategyOptions{}.context_attention)
     throw ConfigError("distributed.context_attention",
                       quoted(std::string(name_of(input.context_attention))),
                       "needs a model with attention, such as the transformer");
@@ -274,9 +272,9 @@ std::vector<Layout> context_layouts(const PlanInput& input) {
     const Size groups = layer.out / layer.groups.columns / input.mesh.size_of("model");
     check(!layouts.back().output.is_shard(1) || groups % ranks == 0,
           fmt::format("{}they must divide the {} {} of a rank of model evenly",
-                      attends ? fmt::format("with distributed.context_attention = \"{}\" ",
-                                            name_of(input.context_attention))
-                              : "",
+                      has_attention ? fmt::format("with distributed.context_attention = \"{}\" ",
+                                                  name_of(input.context_attention))
+                                    : "",
                       groups, layer.groups.noun));
   }
   return layouts;

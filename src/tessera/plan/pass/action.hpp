@@ -21,7 +21,7 @@ namespace tessera {
 /// An operation of a training step. Each makes at most one collective call.
 enum class StepOperation : std::uint8_t {
   gather,          ///< gathers a bucket's parameters from the shares
-  redistribute,    ///< changes the placement of a tensor along `model` or `context`
+  redistribute,    ///< changes the placement of a tensor along an axis
   accumulate,      ///< adds one tensor to another, copies it or converts its type
   count_targets,   ///< counts the targets of the batch that ModelSpec::ignore_index lets count
   forward,         ///< computes one layer on one microbatch
