@@ -17,7 +17,6 @@ sys.path += [str(ROOT / "scripts"), str(ROOT)]  # in the sources, and where they
 from npz import arrays_in  # noqa: E402
 
 CHECKED = 2  # steps whose losses are compared
-RATE = 1e-3  # learning rate, as in step.toml
 
 
 def normal_noise(seed, step, shape):
@@ -42,7 +41,8 @@ def normal_noise(seed, step, shape):
 def load(folder):
     """Returns settings and arrays. Settings of the model's own table are named without it."""
     results = json.loads((folder / "results.json").read_text(encoding="utf-8"))
-    settings = {**results["config"]["training"], **results["config"]["model"], "learning_rate": RATE}
+    rate = float((folder / "learning_rate").read_text(encoding="utf-8"))
+    settings = {**results["config"]["training"], **results["config"]["model"], "learning_rate": rate}
     settings = {key.removeprefix(f"{settings['kind']}."): value for key, value in settings.items()}
     weights = {name.replace(".", "/"): array for name, array in arrays_in((folder / "weights").read_bytes()).items()}
     x, y = (np.load(folder / f"{name}.npy") for name in "xy")

@@ -86,18 +86,26 @@ def file_and_settings(model, options):
     file = HERE.parents[1] / "inputs" / f"{'large' if model == 'mlp' else model}.toml"
     settings = ([SMALL[model], "training.batch_size=4"] if options.small else []) + options.set
     # The data are one batch.
-    batch = re.findall(r"^(?:training\.)?batch_size *= *(\d+)", "\n".join([file.read_text(encoding="utf-8"), *settings]), re.M)[-1]
-    return file, [*settings, f"data.samples={batch}"]
+    return file, [*settings, f"data.samples={last_value('batch_size', file, settings)}"]
+
+
+def last_value(key, file, settings):
+    """Returns the value of a key of [training]: from the settings or, if they have none, from the file."""
+    lines = "\n".join([file.read_text(encoding="utf-8"), *settings])
+    return re.findall(rf"^(?:training\.)?{key} *= *([^\s#]+)", lines, re.M)[-1]
 
 
 def make_case(model, options, folder):
-    """Trains one step of ours with a learning rate of 0. Leaves its settings, its batch and its weights in the folder."""
+    """Trains one step of ours with a learning rate of 0. Leaves its settings, its batch, its weights and the learning rate
+    of the measured steps in the folder."""
     file, settings = file_and_settings(model, options)
+    rate = last_value("learning_rate", HERE / "step.toml", settings)
     settings = [*settings, "data.validation_samples=0", "training.validate_every=1", "training.num_epochs=1",
                 "training.learning_rate=0", f"checkpoint.directory={folder}/saves"]  # fmt: skip
     tessera = pathlib.Path(options.tessera_bench).with_name("tessera")
     run([tessera, "run", file, "--export", folder, *(word for one in settings for word in ("--set", one))])
     run([tessera, "checkpoint", "export", *folder.glob("saves/*.h5"), "--names", "pytorch", "-o", folder / "weights"])
+    (folder / "learning_rate").write_text(rate, encoding="utf-8")
 
 
 def run(command):
