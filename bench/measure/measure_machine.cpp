@@ -7,6 +7,8 @@
 #include <fmt/format.h>
 
 #include <tessera/base/for_each.hpp>
+#include <tessera/nn/layers/layer_call.hpp>
+#include <tessera/nn/layers/layers.hpp>
 #include <tessera/nn/products/gemm.hpp>
 #include <tessera/predict/wire_model.hpp>
 #include <tessera/process/progress.hpp>
@@ -18,7 +20,8 @@ namespace tessera::bench {
 namespace {
 
 constexpr Size swept = Size{1} << 25;  // elements: 256 MiB of both Views, beyond most caches
-constexpr Size short_call = 2;         // elements
+constexpr Size smallest_cache = Size{1} << 18, largest_cache = Size{1} << 26;  // bytes
+constexpr Size short_call = 2;                                                 // elements
 constexpr Size middle_call = Size{1} << 13;
 constexpr double middle_bytes = static_cast<double>(middle_call) * sizeof(float);  // 32 KiB
 constexpr Size long_call = Size{1} << 21;
@@ -29,14 +32,30 @@ double typical_seconds(const Communicator& ranks, Size times, const std::functio
   return median(slowest(ranks, repeat(ranks, 2, times, work)));
 }
 
-/// Returns the bytes per second of to += from / 2, which moves three times the bytes of a View.
-double memory_rate(const Communicator& ranks) {
-  const Vector<float> from("tessera::bench::from", swept), to("tessera::bench::to", swept);
+/// Returns the bytes per second of to += from / 2, which moves three times the bytes of a View,
+/// with Views of `n` elements. Sweeps of short ones are repeated.
+double memory_rate(const Communicator& ranks, Size n) {
+  const Vector<float> from("tessera::bench::from", n), to("tessera::bench::to", n);
+  const Size sweeps = std::max<Size>(1, (Size{1} << 21) / n);
   const double seconds = typical_seconds(ranks, 10, [&] {
-    for_each(
-        "tessera::bench::sweep", swept, KOKKOS_LAMBDA(Size i) { to(i) += 0.5F * from(i); });
+    for (Size s = 0; s < sweeps; ++s)
+      for_each(
+          "tessera::bench::sweep", n, KOKKOS_LAMBDA(Size i) { to(i) += 0.5F * from(i); });
   });
-  return 3.0 * swept * sizeof(float) / seconds;
+  return 3.0 * static_cast<double>(sweeps * n) * sizeof(float) / seconds;
+}
+
+/// Returns the rates of sweeps through 256 KiB, 1 MiB and so on to 64 MiB, if they are higher than
+/// that of memory by a tenth and lower than those of fewer bytes.
+std::vector<CacheLevel> measure_caches(const Communicator& ranks, double memory_rate_of_rank) {
+  std::vector<CacheLevel> caches;
+  for (Size bytes = largest_cache; bytes >= smallest_cache; bytes /= 4) {
+    const double slower = caches.empty() ? memory_rate_of_rank : caches.back().bytes_per_second;
+    const double rate = memory_rate(ranks, bytes / static_cast<Size>(2 * sizeof(float)));
+    if (rate > 1.1 * slower) caches.push_back({bytes, rate});
+  }
+  std::reverse(caches.begin(), caches.end());
+  return caches;
 }
 
 /// Returns the seconds of a kernel with one element that runs on all threads.
@@ -53,6 +72,44 @@ double kernel_seconds(const Communicator& ranks) {
          kernels;
 }
 
+/// Returns the seconds of an element in the kernel of gelu, whose operands are in the cache.
+double measure_function_seconds(const Communicator& ranks, double kernel) {
+#ifdef KOKKOS_ENABLE_CUDA
+  const Size rows = 32768;
+#else
+  const Size rows = 32;
+#endif
+  const Size cols = 1024;
+  const Matrix<float> x("tessera::bench::x", rows, cols), y("tessera::bench::y", rows, cols);
+  Kokkos::deep_copy(x, 0.5F);
+  const LayerSpec layer = pointwise("y", "x", 0, cols, Activation::gelu);
+  const Gemm<float> no_product;
+  LayerCall<float> call{layer, no_product};
+  call.inputs[0] = x;
+  call.output = y;
+  const double seconds = typical_seconds(ranks, 50, [&] { forward(call); });
+  return std::max(0.0, seconds - kernel) / static_cast<double>(rows * cols);
+}
+
+/// Returns the shortest side of products that reach half of the rate of large ones, from products
+/// of many rows whose other two sides are short. The operands are in the cache.
+double measure_half_rate_side(const Communicator& ranks, const Machine& machine) {
+#ifdef KOKKOS_ENABLE_CUDA
+  const Size side = 128, rows = 65536;
+#else
+  const Size side = 32, rows = 1024;
+#endif
+  const Matrix<float> a("tessera::bench::a", rows, side), b("tessera::bench::b", side, side),
+      c("tessera::bench::c", rows, side);
+  const Gemm<float> gemm(MatmulPrecision::strict, {});
+  const double seconds =
+      typical_seconds(ranks, 50, [&] { gemm(Trans::no, Trans::no, a, b, 0, c); }) -
+      machine.kernel_seconds;
+  const double at_full_rate = GemmShape{rows, side, side}.flops() /
+                              machine.flops_per_second.at(std::string(name_of(DType::float32)));
+  return std::max(0.0, static_cast<double>(side) * (seconds / at_full_rate - 1));
+}
+
 /// Returns the part of the shorter of arithmetic and memory traffic that the other hides. It is
 /// measured with products whose arithmetic takes as long as their traffic: a few rows times several
 /// weights, which are read from memory in turn.
@@ -67,8 +124,10 @@ double measure_product_overlap(const Communicator& ranks, const Machine& machine
   const double arithmetic_per_row = GemmShape{1, n, n}.flops() / flops_per_second;
   const double memory =
       static_cast<double>(n * n) * sizeof(float) / machine.memory_bytes_per_second;
-  const Size rows = std::clamp<Size>(std::llround(memory / arithmetic_per_row), 1, n);
-  const double arithmetic = static_cast<double>(rows) * arithmetic_per_row;
+  const Size rows =
+      std::clamp<Size>(std::llround(memory / arithmetic_per_row - machine.half_rate_side), 1, n);
+  const double arithmetic =
+      (static_cast<double>(rows) + machine.half_rate_side) * arithmetic_per_row;
   const Matrix<float> in("tessera::bench::in", rows, n), out("tessera::bench::out", rows, n);
   std::vector<Matrix<float>> all_weights;
   for (Size w = 0; w < weights; ++w) all_weights.emplace_back("tessera::bench::weights", n, n);
@@ -224,15 +283,20 @@ Machine measure_machine(const Communicator& ranks, const std::vector<Size>& node
   machine.flops_per_second = std::move(rates);
   machine.memory_bytes = memory_of_rank(
       facts, std::count(node_of_rank.begin(), node_of_rank.end(), node_of_rank.front()));
-  machine.memory_bytes_per_second = memory_rate(ranks);
+  machine.memory_bytes_per_second = memory_rate(ranks, swept);
+  machine.caches = measure_caches(ranks, machine.memory_bytes_per_second);
   machine.kernel_seconds = kernel_seconds(ranks);
+  machine.function_seconds = measure_function_seconds(ranks, machine.kernel_seconds);
+  machine.half_rate_side = measure_half_rate_side(ranks, machine);
   machine.product_overlap = measure_product_overlap(ranks, machine);
   if (ranks.size() > 1) machine.overlap = measure_overlap(ranks);
   machine.network = measure_network(ranks, node_of_rank);
   for (auto& [type, rate] : machine.flops_per_second) rate = rounded(rate);
-  for (double Machine::*value : {&Machine::memory_bytes_per_second, &Machine::product_overlap,
-                                 &Machine::kernel_seconds, &Machine::overlap})
+  for (double Machine::*value :
+       {&Machine::memory_bytes_per_second, &Machine::product_overlap, &Machine::half_rate_side,
+        &Machine::kernel_seconds, &Machine::function_seconds, &Machine::overlap})
     machine.*value = rounded(machine.*value);
+  for (CacheLevel& cache : machine.caches) cache.bytes_per_second = rounded(cache.bytes_per_second);
   for (NetworkLevel& level : machine.network)
     for (double NetworkLevel::*value :
          {&NetworkLevel::latency_seconds, &NetworkLevel::rendezvous_seconds,

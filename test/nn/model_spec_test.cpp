@@ -150,5 +150,24 @@ TEST(Fno, FlopsAreThoseOfTheClosedForm) {
             samples * (4 * (2 * layer - 2 * transform) + 2 * dense + lift));
 }
 
+// Backward computes the slopes of tanh and sigmoid from their values.
+TEST(LayerKinds, FunctionsAreThoseOfActivationsAndSoftmax) {
+  const auto functions = [](const LayerSpec& layer, Size samples) {
+    const PassCount count = row_of(layer).functions(layer, samples);
+    return std::pair(count.forward, count.backward);
+  };
+  const auto of = [&](Activation activation) {
+    return functions(pointwise("y", "x", 0, 5, activation), 3);
+  };
+  EXPECT_EQ(of(Activation::identity), std::pair(0.0, 0.0));
+  EXPECT_EQ(of(Activation::relu), std::pair(0.0, 0.0));
+  EXPECT_EQ(of(Activation::tanh), std::pair(15.0, 0.0));
+  EXPECT_EQ(of(Activation::sigmoid), std::pair(15.0, 0.0));
+  EXPECT_EQ(of(Activation::gelu), std::pair(15.0, 15.0));
+  LayerSpec attention = causal_attention("y", "x", 0, 2, 8);
+  attention.positions = attention.in_positions = 7;  // one block of 7 x 7 scores
+  EXPECT_EQ(functions(attention, 3), std::pair(3.0 * 2 * 49, 3.0 * 2 * 49));
+}
+
 }  // namespace
 }  // namespace tessera

@@ -20,8 +20,16 @@ memory_bytes_per_second = 2e9
 kernel_seconds = 1e-6
 overlap = 0.5
 product_overlap = 0.25
+half_rate_side = 20.0
+function_seconds = 1e-9
 [machine.flops_per_second]
 float32 = 1e10
+[[cache]]
+bytes = 1000
+bytes_per_second = 9e9
+[[cache]]
+bytes = 50_000
+bytes_per_second = 4e9
 [[network]]
 name = "node"
 ranks = 2
@@ -49,6 +57,11 @@ TEST(MachineFile, IsReadAndWritten) {
   EXPECT_EQ(again.name, "small");
   EXPECT_EQ(again.overlap, 0.5);
   EXPECT_EQ(again.product_overlap, 0.25);
+  EXPECT_EQ(again.half_rate_side, 20);
+  EXPECT_EQ(again.function_seconds, 1e-9);
+  ASSERT_EQ(again.caches.size(), 2u);
+  EXPECT_EQ(again.caches[1].bytes, 50'000);
+  EXPECT_EQ(again.caches[1].bytes_per_second, 4e9);
   EXPECT_EQ(again.network[1].bytes_per_second, 1e8);
   EXPECT_EQ(again.network[1].rendezvous_seconds, 3e-5);
   EXPECT_EQ(again.network[1].eager_bytes, 65536);
@@ -74,7 +87,13 @@ TEST(MachineFile, RejectsInvalidKeysAndValues) {
   EXPECT_EQ(
       rejection("\noverlap", "\noverlaps"),
       "machine.overlaps = 0.5: is not a known key; the key must be one of name, memory_bytes, "
-      "memory_bytes_per_second, kernel_seconds, product_overlap, overlap; did you mean overlap?");
+      "memory_bytes_per_second, kernel_seconds, function_seconds, product_overlap, half_rate_side, "
+      "overlap; did you mean overlap?");
+  EXPECT_EQ(rejection("bytes = 50_000", "bytes = 1000"),
+            "cache.bytes = 1000: must be more than the 1000 bytes of the cache before");
+  EXPECT_EQ(rejection("bytes = 50_000", "size = 50_000"),
+            "cache.size = 50000: is not a known key; the key must be one of bytes, "
+            "bytes_per_second");
   EXPECT_EQ(rejection("0.5", "1.5"), "machine.overlap = 1.5: must be from 0 to 1");
   EXPECT_EQ(rejection("2e9", "0.0"),
             "machine.memory_bytes_per_second = 0.0: must be positive and finite");

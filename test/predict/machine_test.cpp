@@ -130,6 +130,35 @@ TEST(Machine, ProductsHideAPartOfTheirTraffic) {
   EXPECT_DOUBLE_EQ(cost(work).seconds, 3 + 0.75 * 1 + 1e-6);
 }
 
+TEST(Machine, ArithmeticOfNarrowProductsAndFunctionsTakesLonger) {
+  const Plan plan = make_plan(three_on("data=1", 1, Strategy::data));
+  Machine machine = small_cluster();
+  machine.half_rate_side = 20;
+  machine.function_seconds = 1e-9;
+  const CostOf cost = cost_on(machine, plan);
+  Work work;
+  work.flops = 3e9;
+  work.flops_by_side = work.flops / 40;
+  EXPECT_DOUBLE_EQ(cost(work).seconds, 4.5 + 1e-6);
+  work.functions = 5e8;
+  EXPECT_DOUBLE_EQ(cost(work).seconds, 5 + 1e-6);
+}
+
+TEST(Machine, KernelsReachTheRateOfTheSmallestCacheThatHoldsAStep) {
+  const Plan plan = make_plan(three_on("data=1", 1, Strategy::data));
+  const MemoryPlan memory = plan.memory(0);
+  const Size used = memory.total() - memory.data;
+  Machine machine = small_cluster();
+  Work work;
+  work.bytes = 4e8;
+  const auto seconds = [&](std::vector<CacheLevel> caches) {
+    machine.caches = std::move(caches);
+    return cost_on(machine, plan)(work).seconds;
+  };
+  EXPECT_DOUBLE_EQ(seconds({{used - 1, 1e9}}), 4 + 1e-6);
+  EXPECT_DOUBLE_EQ(seconds({{used - 1, 1e9}, {used, 8e8}, {used + 1, 4e8}}), 0.5 + 1e-6);
+}
+
 Work call(RankSet ranks, Operation operation, double bytes) {
   Work work;
   work.call = ActionCall{.ranks = ranks, .operation = operation};

@@ -38,11 +38,23 @@ class Path {
   NetworkLevel link_;  ///< with the largest latency and the least bandwidth of the group's levels
 };
 
+/// Returns the bytes that a step uses. One batch is small beside the data set.
+Size used_in_a_step(const MemoryPlan& memory) { return memory.total() - memory.data; }
+
+/// Returns the bytes per second of kernels that use `bytes` in turn.
+double memory_rate(const Machine& machine, Size bytes) {
+  for (const CacheLevel& cache : machine.caches)
+    if (bytes <= cache.bytes) return cache.bytes_per_second;
+  return machine.memory_bytes_per_second;
+}
+
 /// The function that cost_on() returns.
 class MachineCost {
  public:
   MachineCost(const Machine& machine, const Plan& plan)
-      : machine_(machine), flops_per_second_(product_rate(machine, plan.input)) {
+      : machine_(machine),
+        flops_per_second_(product_rate(machine, plan.input)),
+        bytes_per_second_(memory_rate(machine, used_in_a_step(plan.memory(0)))) {
     const MeshShape& mesh = plan.input.mesh;
     for (const RankSet set : rank_sets)
       if (const auto axes = mesh.effective(axes_of(set, plan.input)); !axes.empty())
@@ -64,15 +76,17 @@ class MachineCost {
       const double seconds = path.seconds(work.call->operation, work.bytes);
       return {seconds, 0, (1 - machine_.overlap) * seconds};
     }
-    const double arithmetic = work.flops / flops_per_second_;
-    const double memory = work.bytes / machine_.memory_bytes_per_second;
+    const double arithmetic =
+        (work.flops + machine_.half_rate_side * work.flops_by_side) / flops_per_second_ +
+        work.functions * machine_.function_seconds;
+    const double memory = work.bytes / bytes_per_second_;
     const double hidden = work.has_products ? machine_.product_overlap : 1;
     return {machine_.kernel_seconds + arithmetic + memory - hidden * std::min(arithmetic, memory)};
   }
 
  private:
   Machine machine_;
-  double flops_per_second_;
+  double flops_per_second_, bytes_per_second_;
   std::map<RankSet, Path> paths_;
   std::vector<Path> to_stage_;  ///< by stage, the path from the previous stage
 };

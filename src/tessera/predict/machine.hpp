@@ -32,6 +32,12 @@ struct NetworkLevel {
 /// 2005).
 double call_seconds(const NetworkLevel& level, Operation operation, Size n, double bytes);
 
+/// A level of the caches. Kernels reach its rate if all that a step uses fits into it.
+struct CacheLevel {
+  Size bytes = 0;  ///< of a rank
+  double bytes_per_second = 0;
+};
+
 /// A machine, as a machine file describes it.
 struct Machine {
   std::string name;
@@ -47,6 +53,11 @@ struct Machine {
   /// little.
   double product_overlap = 1;
   std::vector<NetworkLevel> network;  ///< from the innermost level to the outermost
+  std::vector<CacheLevel> caches{};   ///< from the smallest to the largest
+  double function_seconds = 0;        ///< time of an exponential function in a long loop of a rank
+  /// The shortest side, in elements, of products that reach half of the rate of large ones: the
+  /// n_1/2 of Hockney (1983).
+  double half_rate_side = 0;
 
   /// Returns the number of ranks of the machine.
   Size ranks() const { return network.empty() ? 1 : network.back().ranks; }
@@ -57,9 +68,12 @@ struct Machine {
 double product_rate(const Machine& machine, const PlanInput& input);
 
 /// Returns the cost of the plan's work on a machine. A kernel takes kernel_seconds plus the longer
-/// of two times: FLOPs over their rate and bytes over the memory bandwidth (roofline model:
-/// Williams, Waterman, Patterson 2009). A matrix product takes longer by the part of the shorter
-/// time that product_overlap does not hide. A collective takes call_seconds() with the largest
+/// of two times: its arithmetic, that is FLOPs over their rate plus function_seconds for each
+/// exponential function, and its traffic, that is bytes over the bandwidth of memory, or of the
+/// smallest cache that holds all that a step of rank 0 uses (roofline model: Williams, Waterman,
+/// Patterson 2009). The arithmetic of a matrix product whose shortest side is n takes 1 +
+/// half_rate_side / n times as long, and the product takes longer by the part of the shorter of the
+/// two times that product_overlap does not hide. A collective takes call_seconds() with the largest
 /// latency of the levels that it crosses and the bandwidth of the slowest link on a ring of its
 /// ranks. All groups of an axis call at the same time, and groups that use the same link share its
 /// bandwidth. Throws as product_rate() does.

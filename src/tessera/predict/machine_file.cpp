@@ -28,15 +28,24 @@ struct MachineKey {
 
 constexpr double tiny = 1e-300;  // the smallest allowed number where 0 is not allowed
 
-const std::array<MachineKey<Machine>, 6> machine_keys{{
+const std::array<MachineKey<Machine>, 8> machine_keys{{
     {"name", &Machine::name, 0, 0, ""},
     {"memory_bytes", &Machine::memory_bytes, 1, HUGE_VAL, "of a rank"},
     {"memory_bytes_per_second", &Machine::memory_bytes_per_second, tiny, HUGE_VAL,
      "reached by the kernels of a rank"},
     {"kernel_seconds", &Machine::kernel_seconds, 0, HUGE_VAL, "overhead of each kernel"},
+    {"function_seconds", &Machine::function_seconds, 0, HUGE_VAL,
+     "of an exponential function in a long loop"},
     {"product_overlap", &Machine::product_overlap, 0, 1,
      "part of its memory traffic that a matrix product hides"},
+    {"half_rate_side", &Machine::half_rate_side, 0, HUGE_VAL,
+     "shortest side of products that reach half of their rate"},
     {"overlap", &Machine::overlap, 0, 1, "part of a non-blocking call that computation can hide"},
+}};
+const std::array<MachineKey<CacheLevel>, 2> cache_keys{{
+    {"bytes", &CacheLevel::bytes, 1, HUGE_VAL, "of a rank"},
+    {"bytes_per_second", &CacheLevel::bytes_per_second, tiny, HUGE_VAL,
+     "reached by the kernels of a rank whose step uses no more than `bytes`"},
 }};
 const std::array<MachineKey<NetworkLevel>, 6> network_keys{{
     {"name", &NetworkLevel::name, 0, 0, ""},
@@ -81,13 +90,22 @@ void require(bool is_given, const std::string& path, std::string_view key) {
   if (!is_given) throw Error(ExitCode::usage, "{}: {} is missing", path, key);
 }
 
-/// Checks that all required keys are there and that levels are nested. Latencies and overheads are
-/// optional.
+/// Checks that all required keys are there, that caches grow and that levels are nested. Latencies
+/// and overheads are optional.
 void check_whole(const Machine& machine, const std::string& path) {
   require(!machine.flops_per_second.empty(), path, "[machine.flops_per_second]");
   require(machine.memory_bytes_per_second > 0, path, "machine.memory_bytes_per_second");
   require(machine.memory_bytes > 0, path, "machine.memory_bytes");
   require(!machine.network.empty(), path, "[[network]]");
+  Size smaller = 0;
+  for (const CacheLevel& cache : machine.caches) {
+    require(cache.bytes > 0, path, "cache.bytes");
+    require(cache.bytes_per_second > 0, path, "cache.bytes_per_second");
+    if (cache.bytes <= smaller)
+      throw ConfigError("cache.bytes", std::to_string(cache.bytes),
+                        "must be more than the {} bytes of the cache before", smaller);
+    smaller = cache.bytes;
+  }
   Size inner = 1;
   for (const NetworkLevel& level : machine.network) {
     require(level.bytes_per_second > 0, path, "network.bytes_per_second");
@@ -98,12 +116,14 @@ void check_whole(const Machine& machine, const std::string& path) {
   }
 }
 
-void set_network(Machine& machine, const nlohmann::json& levels) {
-  if (!levels.is_array()) reject("network", levels, "must be an array of tables: [[network]]");
-  for (const nlohmann::json& level : levels) {
-    NetworkLevel& added = machine.network.emplace_back();
-    for (const auto& [name, value] : level.items())
-      set(added, network_keys, "network.", name, value);
+/// Appends the tables of [[name]] to `levels`.
+template <class Level, std::size_t N>
+void add_levels(std::vector<Level>& levels, const std::array<MachineKey<Level>, N>& keys,
+                const std::string& name, const nlohmann::json& tables) {
+  if (!tables.is_array()) reject(name, tables, "must be an array of tables: [[" + name + "]]");
+  for (const nlohmann::json& table : tables) {
+    Level& added = levels.emplace_back();
+    for (const auto& [key, value] : table.items()) set(added, keys, name + ".", key, value);
   }
 }
 
@@ -135,13 +155,16 @@ Machine load_machine(const std::string& path) {
   const std::string prefix = "machine.";
   for (const auto& [key, value] : parse_toml(read_text(path), path)) {
     if (key == "network")
-      set_network(machine, value);
+      add_levels(machine.network, network_keys, key, value);
+    else if (key == "cache")
+      add_levels(machine.caches, cache_keys, key, value);
     else if (key.starts_with(rates))
       set_rate(machine, key, value);
     else if (key.starts_with(prefix))
       set(machine, machine_keys, prefix, key.substr(prefix.size()), value);
     else
-      reject(key, value, "is not a known key; a machine file has [machine] and [[network]]");
+      reject(key, value,
+             "is not a known key; a machine file has [machine], [[cache]] and [[network]]");
   }
   check_whole(machine, path);
   return machine;
@@ -153,6 +176,7 @@ std::string machine_as_toml(const Machine& machine) {
       "\n[machine.flops_per_second]                  # reached by the matrix products of a rank\n";
   for (const auto& [type, rate] : machine.flops_per_second)
     text += fmt::format("{} = {}\n", type, to_toml(rate));
+  for (const CacheLevel& cache : machine.caches) text += "\n[[cache]]\n" + lines(cache, cache_keys);
   for (const NetworkLevel& level : machine.network)
     text += "\n[[network]]\n" + lines(level, network_keys);
   return text;

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+
 #include <tessera/base/pair_tree.hpp>
 #include <tessera/nn/layers/layer_row.hpp>
 #include <tessera/optim/square_limbs.hpp>
@@ -109,18 +111,24 @@ class WorkLister {
   void layer() {
     const LayerSpec& layer = sizes_.layers[action_.index];
     const Size samples = sizes_.calls.counts_of(action_.microbatch).of(layer.experts);
-    const PassCount flops = count_flops({layer}, samples),
-                    operands = count_operands(layer, samples);
+    const PassCount operands = count_operands(layer, samples);
+    const LayerProducts products = row_of(layer).products(layer, samples);
     const bool forwards = action_.is(StepOperation::forward);
     const bool is_half = action_.gradients != Gradients::all && !layer.parameters.empty() &&
                          layer.inputs[0] != LayerSpec::data;
     const double part =
         action_.part < 0 ? 1 : 1 / static_cast<double>(sizes_.calls.along.context_ranks);
-    Work work{.operation = action_.operation,
-              .has_products = !row_of(layer).products(layer, 1).forward.empty()};
+    Work work{.operation = action_.operation, .has_products = !products.forward.empty()};
     if (samples > 0) {
       const double share = (is_half ? 0.5 : 1) * part;
-      work.flops = share * (forwards ? flops.forward : flops.backward);
+      for (const GemmShape& product : forwards ? products.forward : products.backward) {
+        work.flops += share * product.flops();
+        if (product.flops() > 0)
+          work.flops_by_side += share * product.flops() /
+                                static_cast<double>(std::min({product.m, product.n, product.k}));
+      }
+      const PassCount functions = row_of(layer).functions(layer, samples);
+      work.functions = share * (forwards ? functions.forward : functions.backward);
       work.bytes = share * (forwards ? operands.forward : operands.backward) *
                    static_cast<double>(size_of(plan_.input.compute_type));
     }

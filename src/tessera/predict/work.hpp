@@ -14,6 +14,8 @@ namespace tessera {
 struct Work {
   StepOperation operation = StepOperation::forward;
   double flops = 0;           ///< FLOPs of matrix products
+  double flops_by_side = 0;   ///< sum of the FLOPs of each product over its shortest side
+  double functions = 0;       ///< exponential and hyperbolic functions of a kernel
   double bytes = 0;           ///< payload of a call, or bytes that a kernel reads and writes
   bool has_products = false;  ///< true for a layer that consists mainly of matrix products
 
@@ -26,7 +28,7 @@ struct Work {
 
   bool is_message() const { return call && call->ranks == RankSet::pipeline; }
   /// Returns true if the rank has nothing to do.
-  bool is_empty() const { return flops == 0 && bytes == 0; }
+  bool is_empty() const { return flops == 0 && functions == 0 && bytes == 0; }
   friend bool operator==(const Work&, const Work&) = default;
 };
 

@@ -67,6 +67,16 @@ LayerProducts attention_products(const LayerSpec& layer, Size samples) {
   return products;
 }
 
+/// Returns one exponential function for each score, which takes 4 FLOPs per column of a head in
+/// forward; backward repeats it.
+PassCount attention_functions(const LayerSpec& layer, Size samples) {
+  double flops = 0;
+  for (const GemmShape& product : attention_products(layer, samples).forward)
+    flops += product.flops();
+  const double scores = flops / (4 * static_cast<double>(layer.groups.columns));
+  return {scores, scores};
+}
+
 /// Returns the elements of a square and of the sums of a head (Attention::square,
 /// Attention::key_sums, Attention::query_sums).
 Size square_size(Size t) { return std::min(query_block, t) * std::min(key_block, t); }
@@ -324,6 +334,7 @@ constexpr LayerRow attention_row{
     .along_context = attention_along_context,
     .shared_rows = keys_values,
     .products = attention_products,
+    .functions = attention_functions,
     .scratch = attention_scratch,
     .reads_inputs = always,
     .reads_output = always,

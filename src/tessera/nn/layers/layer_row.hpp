@@ -19,6 +19,7 @@ struct LayerProducts {
 // Defaults of LayerRow.
 inline std::vector<Layout> no_layouts() { return {}; }
 inline LayerProducts no_products(const LayerSpec&, Size) { return {}; }
+inline PassCount no_functions(const LayerSpec&, Size) { return {}; }
 inline Size no_scratch(const LayerSpec&, Size) { return 0; }
 inline Size no_columns(const LayerSpec&) { return 0; }
 inline bool always(const LayerSpec&) { return true; }
@@ -77,6 +78,9 @@ struct LayerRow {
   /// Returns the matrix products on `samples` samples; `layer` has a rank's extents. FLOPs count
   /// these products only, each once: not those that backward repeats.
   LayerProducts (*products)(const LayerSpec& layer, Size samples) = no_products;
+  /// Returns how often the kernels evaluate an exponential or hyperbolic function, where that may
+  /// take longer than the memory traffic; `layer` has a rank's extents.
+  PassCount (*functions)(const LayerSpec& layer, Size samples) = no_functions;
   /// Returns the elements of LayerCall::scratch for `samples` samples; `layer` has a rank's
   /// extents.
   Size (*scratch)(const LayerSpec& layer, Size samples) = no_scratch;

@@ -173,6 +173,13 @@ struct Layout {
   std::vector<Placement> parameter_gradients{};  ///< Partial if ranks have different rows
 };
 
+/// An amount of work in the two passes.
+struct PassCount {
+  double forward = 0;
+  double backward = 0;
+  double total() const { return forward + backward; }
+};
+
 /// `times` matrix products C (m, n) += A (m, k) B (k, n) of one shape.
 struct GemmShape {
   Size m = 0, n = 0, k = 0;

@@ -133,10 +133,19 @@ void pointwise_backward(const LayerCall<T>& call) {
   });
 }
 
+/// Backward has the slope of tanh and sigmoid from their values.
+PassCount pointwise_functions(const LayerSpec& layer, Size samples) {
+  const bool has_function =
+      layer.activation != Activation::identity && layer.activation != Activation::relu;
+  const auto elements = static_cast<double>(samples * layer.positions * layer.out);
+  return {has_function ? elements : 0, keeps_input(layer) ? elements : 0};
+}
+
 constexpr LayerRow pointwise_row{
     .name = "pointwise",
     .split_layouts = pointwise_layouts,
     .fits = same_columns,
+    .functions = pointwise_functions,
     .reads_inputs = keeps_input,
     .reads_output =
         [](const LayerSpec& l) { return l.activation != Activation::identity && !keeps_input(l); },

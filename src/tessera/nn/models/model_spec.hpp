@@ -57,11 +57,6 @@ bool attends(const ModelSpec& model);
 bool draws(const ModelSpec& model);
 
 /// Counts of a forward and a backward pass.
-struct PassCount {
-  double forward = 0;
-  double backward = 0;
-  double total() const { return forward + backward; }
-};
 /// Returns the FLOPs of the matrix products on `samples` samples; layers may have a rank's extents.
 /// There is no gradient of x.
 PassCount count_flops(const std::vector<LayerSpec>& layers, Size samples);
