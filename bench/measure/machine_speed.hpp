@@ -72,6 +72,9 @@ class MachineProbe {
 /// FLOP/s of a rank's matrix products, by the type of their operands, as in Machine.
 using ProductRates = std::map<std::string, double>;
 
+/// Measures the rates of memory and caches of `machine`, all ranks busy. Collective over `ranks`.
+void measure_memory(const Communicator& ranks, Machine& machine);
+
 /// Measures the numbers of a machine file on these ranks, all of them busy: a sweep through memory,
 /// the smallest kernel on all threads, products of few rows, an all-reduce beside a product, and
 /// short all-reduces for latencies. Within a node the rate is that of long all-reduces. The link of

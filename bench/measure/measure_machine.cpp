@@ -274,6 +274,11 @@ double rate_beyond(double bytes, double seconds, double overhead) {
   return bytes / (seconds - std::min(overhead, seconds / 2));
 }
 
+void measure_memory(const Communicator& ranks, Machine& machine) {
+  machine.memory_bytes_per_second = memory_rate(ranks, swept);
+  machine.caches = measure_caches(ranks, machine.memory_bytes_per_second);
+}
+
 Machine measure_machine(const Communicator& ranks, const std::vector<Size>& node_of_rank,
                         const BackendFacts& facts, Size gemm_size, ProductRates rates) {
   const Activity activity("measuring the machine");
@@ -283,8 +288,7 @@ Machine measure_machine(const Communicator& ranks, const std::vector<Size>& node
   machine.flops_per_second = std::move(rates);
   machine.memory_bytes = memory_of_rank(
       facts, std::count(node_of_rank.begin(), node_of_rank.end(), node_of_rank.front()));
-  machine.memory_bytes_per_second = memory_rate(ranks, swept);
-  machine.caches = measure_caches(ranks, machine.memory_bytes_per_second);
+  measure_memory(ranks, machine);
   machine.kernel_seconds = kernel_seconds(ranks);
   machine.function_seconds = measure_function_seconds(ranks, machine.kernel_seconds);
   machine.half_rate_side = measure_half_rate_side(ranks, machine);

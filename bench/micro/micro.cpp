@@ -1,19 +1,26 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "micro/micro.hpp"
 
+#include <algorithm>
 #include <numeric>
 
 #include <tessera/base/view.hpp>
 
-#include "measure/machine_speed.hpp"
 #include "measure/statistics.hpp"
 
 namespace tessera::bench {
 namespace {
 
-/// Runs all iterations in one batch, and combines the times of the ranks afterwards.
-void measure(benchmark::State& state, const Communicator& ranks, Size iterations,
-             const MicroCase& micro) {
+#ifdef KOKKOS_ENABLE_CUDA
+constexpr Size large_product = 8192;
+#else
+constexpr Size large_product = 1024;
+#endif
+
+/// Runs all iterations in one batch, and combines the times of the ranks afterwards. Returns the
+/// median.
+double measure(benchmark::State& state, const Communicator& ranks, Size iterations,
+               const MicroCase& micro) {
   std::vector<double> seconds;
   while (state.KeepRunningBatch(iterations)) {
     seconds = slowest(ranks, repeat(ranks, 3, iterations, micro.work));
@@ -25,6 +32,7 @@ void measure(benchmark::State& state, const Communicator& ranks, Size iterations
   state.counters["min_s"] = statistics.min;
   state.counters["mad_s"] = statistics.mad;
   for (const auto& [name, amount] : micro.rates) state.counters[name] = amount / statistics.median;
+  return statistics.median;
 }
 
 Size sum_over_ranks(const Communicator& ranks, Size mine) {
@@ -56,7 +64,20 @@ void MicroContext::run(benchmark::State& state, const MicroCase& micro) {
     }
     state.counters["wrong"] = 0;
   }
-  measure(state, mesh_.world(), options_.iterations, micro);
+  const double seconds = measure(state, mesh_.world(), options_.iterations, micro);
+  if (!micro.kernel) return;
+  if (micro.kernel->flops > 0) state.counters["flops_per_second"] = micro.kernel->flops / seconds;
+  state.counters["bytes_per_second"] = micro.kernel->bytes / seconds;
+  state.counters["roofline"] = least_seconds(*micro.kernel) / seconds;
+}
+
+double MicroContext::least_seconds(const KernelWork& kernel) {
+  if (machine_.memory_bytes_per_second == 0) measure_memory(mesh_.world(), machine_);
+  const double traffic = kernel.bytes / machine_.memory_rate(static_cast<Size>(kernel.bytes));
+  if (kernel.flops == 0) return traffic;
+  const auto [rate, is_new] = product_rates_.try_emplace(kernel.type);
+  if (is_new) rate->second = gemm_peak(mesh_.world(), kernel.type, large_product, 5);
+  return std::max(traffic, kernel.flops / rate->second);
 }
 
 }  // namespace tessera::bench

@@ -4,7 +4,9 @@
 
 #include <benchmark/benchmark.h>
 #include <functional>
+#include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -12,6 +14,8 @@
 #include <tessera/comm/communicator.hpp>
 #include <tessera/mesh/mesh.hpp>
 #include <tessera/random/fill.hpp>
+
+#include "measure/machine_speed.hpp"
 
 namespace tessera::bench {
 
@@ -26,10 +30,19 @@ struct MicroOptions {
   int wrong_rank = -1;  ///< reports one wrong element in every checked result; -1: no rank does
 };
 
+/// Work of a kernel. With it, a benchmark reports rates, and the part of its time that the roofline
+/// of this machine leaves (Williams, Waterman, Patterson 2009).
+struct KernelWork {
+  double flops = 0;  ///< of matrix products
+  double bytes = 0;  ///< of operands that are read and written, each once
+  GemmType type{};   ///< of the products
+};
+
 /// One benchmark. A repetition of `work` starts after a barrier, and its time is that of the
 /// slowest rank of all, because the groups of an axis work at the same time.
 struct MicroCase {
   std::function<void()> work{};
+  std::optional<KernelWork> kernel{};
   /// Counters: the amount of work in a repetition, which is reported per second.
   std::vector<std::pair<std::string, double>> rates{};
   /// Optional: runs the work once and returns the number of wrong elements on this rank. A wrong
@@ -60,8 +73,15 @@ class MicroContext {
  private:
   void run(benchmark::State& state, const MicroCase& micro);
 
+  /// Returns the least seconds of a kernel: its FLOPs at the rate of a large square product, or its
+  /// bytes at the rate of a sweep through as many, whichever takes longer. Measures a rate at its
+  /// first use. Collective.
+  double least_seconds(const KernelWork& kernel);
+
   MicroOptions options_;
   Mesh mesh_;
+  Machine machine_;  ///< with rates of memory, or none yet
+  std::map<GemmType, double> product_rates_;
   Size errors_ = 0;
 };
 

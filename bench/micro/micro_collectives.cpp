@@ -157,13 +157,15 @@ MicroCase make_case(const Ring& ring, const Collective& collective, bool through
   const double factor = collective.operation ? wire_factor(*collective.operation, ring.n) : 1;
   const auto call = through_mpi ? collective.through_mpi : collective.through_communicator;
   const auto out = through_mpi ? collective.out_of_mpi : collective.out;
-  return {[=] { call(ring); },
-          {{"algbw_bytes_per_second", bytes}, {"busbw_bytes_per_second", bytes * factor}},
-          [=] {
-            fill_with(ring.*collective.in, [&](Size i) { return pattern(ring.rank, i); });
-            call(ring);
-            return count_wrong_in(ring.*out, [&](Size i) { return collective.expected(ring, i); });
-          }};
+  return {.work = [=] { call(ring); },
+          .rates = {{"algbw_bytes_per_second", bytes}, {"busbw_bytes_per_second", bytes * factor}},
+          .count_wrong =
+              [=] {
+                fill_with(ring.*collective.in, [&](Size i) { return pattern(ring.rank, i); });
+                call(ring);
+                return count_wrong_in(ring.*out,
+                                      [&](Size i) { return collective.expected(ring, i); });
+              }};
 }
 
 }  // namespace

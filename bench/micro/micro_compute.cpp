@@ -40,8 +40,10 @@ std::string to_string(const Product& p) {
   return fmt::format("{}/m:{}/n:{}/k:{}", p.name, p.m, p.n, p.k);
 }
 
-std::vector<std::pair<std::string, double>> rates_of(const Product& p) {
-  return {{"flops_per_second", GemmShape{p.m, p.n, p.k}.flops()}};
+/// Returns the work of a product whose elements take `size` bytes, and its result `result_size`.
+KernelWork work_of(const Product& p, Size size, Size result_size, const GemmType& type) {
+  const Size bytes = size * (p.m * p.k + p.k * p.n) + result_size * p.m * p.n;
+  return {GemmShape{p.m, p.n, p.k}.flops(), static_cast<double>(bytes), type};
 }
 
 template <class T, class C = T>
@@ -71,10 +73,12 @@ void add_gemm(MicroContext& context, const Product& p, const char* name,
               MatmulPrecision precision = MatmulPrecision::strict) {
   context.add(fmt::format("{}/{}", name, to_string(p)), [=] {
     const auto products = half_products(dtype_of<T>(), precision);
+    const Size result = p.keeps_sums ? sizeof(StateOf<T>) : sizeof(T);
+    const GemmType type{dtype_of<T>(), has_native_tf32() ? precision : MatmulPrecision::strict};
     return MicroCase{
         .work = p.keeps_sums ? through_gemm<T, StateOf<T>>(p, precision, products)
                              : through_gemm<T, T>(p, precision, products),
-        .rates = rates_of(p),
+        .kernel = work_of(p, sizeof(T), result, type),
         .label = products ? std::string(name_of(*products)) : "",
     };
   });
@@ -95,7 +99,9 @@ std::function<void()> through_blas(const Product& p) {
 void add_product(MicroContext& context, const Product& p) {
   add_gemm<float>(context, p, "gemm");
   if (Kokkos::SpaceAccessibility<Kokkos::HostSpace, MemSpace>::accessible && sgemm_ != nullptr)
-    context.add("blas/" + to_string(p), [=] { return MicroCase{through_blas(p), rates_of(p)}; });
+    context.add("blas/" + to_string(p), [=] {
+      return MicroCase{through_blas(p), work_of(p, sizeof(float), sizeof(float), {})};
+    });
   add_gemm<float>(context, p, "gemm_tf32", MatmulPrecision::tf32);
   add_gemm<BFloat16>(context, p, "gemm_bfloat16");
   add_gemm<Float16>(context, p, "gemm_float16");
@@ -117,7 +123,7 @@ void add_layer(MicroContext& context, Size rows, Size in, Size out) {
                        call.parameters[0] = bias;
                        forward(call);
                      },
-                     {{"bytes_per_second", bytes}}};
+                     KernelWork{.bytes = bytes}};
   });
 }
 
@@ -131,7 +137,7 @@ void add_optimizer(MicroContext& context, OptimizerKind kind, const std::string&
     // Reads parameters, gradients and moments; writes parameters and moments.
     const double vectors = 3.0 + 2.0 * static_cast<double>(moments_per_parameter(config));
     return MicroCase{[=] { optimizer->step(parameters, gradients, 1e-3F); },
-                     {{"bytes_per_second", vectors * static_cast<double>(n) * sizeof(float)}}};
+                     KernelWork{.bytes = vectors * static_cast<double>(n) * sizeof(float)}};
   });
 }
 

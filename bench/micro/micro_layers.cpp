@@ -45,12 +45,11 @@ class LayerAlone {
 
   void run(bool forwards) const { forwards ? forward(call_) : backward(call_); }
 
-  /// Returns the FLOPs of its products or, if it has none, the bytes of its operands.
-  std::pair<std::string, double> rate(bool forwards) const {
+  KernelWork work(bool forwards) const {
     const PassCount flops = count_flops({layer_}, call_.samples);
-    if (flops.forward > 0) return {"flops_per_second", (forwards ? flops.forward : flops.backward)};
     const PassCount elements = count_operands(layer_, call_.samples);
-    return {"bytes_per_second", (forwards ? elements.forward : elements.backward) * sizeof(float)};
+    return {forwards ? flops.forward : flops.backward,
+            (forwards ? elements.forward : elements.backward) * sizeof(float)};
   }
 
  private:
@@ -65,7 +64,7 @@ void add_layer(MicroContext& context, const std::string& name, LayerSpec layer, 
         fmt::format("layer/{}/{}/samples:{}", name, forwards ? "forward" : "backward", samples),
         [=] {
           const auto alone = std::make_shared<LayerAlone>(layer, samples);
-          return MicroCase{[=] { alone->run(forwards); }, {alone->rate(forwards)}};
+          return MicroCase{[=] { alone->run(forwards); }, alone->work(forwards)};
         });
 }
 
@@ -85,7 +84,7 @@ void add_loss(MicroContext& context, LossKind kind, Size rows, Size cols, Size t
     const double bytes = 2.0 * static_cast<double>(output.size()) * sizeof(float);
     return MicroCase{
         [=] { loss_and_gradient<float>(kind, output, targets, rows, sums, 0, gradient); },
-        {{"bytes_per_second", bytes}}};
+        KernelWork{.bytes = bytes}};
   });
 }
 
@@ -106,7 +105,9 @@ void add_many_products(MicroContext& context, const ManyProducts& p) {
         gemm(Trans::no, p.trans_b, rows_of(a, {i * p.m, p.m}), rows_of(b, {i * rows_b, rows_b}), 0,
              rows_of(c, {i * p.m, p.m}));
     };
-    return MicroCase{multiply, {{"flops_per_second", GemmShape{p.m, p.n, p.k, p.count}.flops()}}};
+    const Size elements = p.count * (p.m * p.k + p.k * p.n + p.m * p.n);
+    return MicroCase{multiply, KernelWork{GemmShape{p.m, p.n, p.k, p.count}.flops(),
+                                          static_cast<double>(elements) * sizeof(float)}};
   });
 }
 

@@ -41,20 +41,13 @@ class Path {
 /// Returns the bytes that a step uses. One batch is small beside the data set.
 Size used_in_a_step(const MemoryPlan& memory) { return memory.total() - memory.data; }
 
-/// Returns the bytes per second of kernels that use `bytes` in turn.
-double memory_rate(const Machine& machine, Size bytes) {
-  for (const CacheLevel& cache : machine.caches)
-    if (bytes <= cache.bytes) return cache.bytes_per_second;
-  return machine.memory_bytes_per_second;
-}
-
 /// The function that cost_on() returns.
 class MachineCost {
  public:
   MachineCost(const Machine& machine, const Plan& plan)
       : machine_(machine),
         flops_per_second_(product_rate(machine, plan.input)),
-        bytes_per_second_(memory_rate(machine, used_in_a_step(plan.memory(0)))) {
+        bytes_per_second_(machine.memory_rate(used_in_a_step(plan.memory(0)))) {
     const MeshShape& mesh = plan.input.mesh;
     for (const RankSet set : rank_sets)
       if (const auto axes = mesh.effective(axes_of(set, plan.input)); !axes.empty())
@@ -92,6 +85,12 @@ class MachineCost {
 };
 
 }  // namespace
+
+double Machine::memory_rate(Size bytes) const {
+  for (const CacheLevel& cache : caches)
+    if (bytes <= cache.bytes) return cache.bytes_per_second;
+  return memory_bytes_per_second;
+}
 
 double call_seconds(const NetworkLevel& level, Operation operation, Size n, double bytes) {
   const auto seconds = [&](double rounds, double sent) {

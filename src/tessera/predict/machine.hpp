@@ -59,6 +59,9 @@ struct Machine {
   /// n_1/2 of Hockney (1983).
   double half_rate_side = 0;
 
+  /// Returns the bytes per second of kernels that use `bytes` in turn: the rate of the smallest
+  /// cache that holds them, or of memory.
+  double memory_rate(Size bytes) const;
   /// Returns the number of ranks of the machine.
   Size ranks() const { return network.empty() ? 1 : network.back().ranks; }
 };

@@ -51,11 +51,34 @@ TEST_F(Micro, RanksRepeatAsOften) {
   EXPECT_EQ(context.errors(), 0);
 }
 
+/// Returns the number of a counter in a report.
+double counter(const std::string& report, const std::string& name) {
+  const std::string key = "\"" + name + "\": ";
+  const std::size_t at = report.find(key);
+  return at == std::string::npos ? -1 : std::stod(report.substr(at + key.size()));
+}
+
+// Products of 1 MFLOP take 10 ms here, and a sweep through 1 MB as well: far more than they need.
+TEST_F(Micro, KernelsAreComparedWithTheRoofline) {
+  for (const KernelWork& kernel : {KernelWork{1e6, 1}, KernelWork{.bytes = 1e6}}) {
+    context.add("kernel", [=] {
+      return MicroCase{[] { std::this_thread::sleep_for(std::chrono::milliseconds(10)); }, kernel};
+    });
+    const std::string report = run();
+    benchmark::ClearRegisteredBenchmarks();
+    EXPECT_GT(counter(report, "roofline"), 0) << report;
+    EXPECT_LT(counter(report, "roofline"), 0.1) << report;
+    EXPECT_NEAR(counter(report, "bytes_per_second") * counter(report, "median_s"), kernel.bytes,
+                1e-3 * kernel.bytes);
+    EXPECT_EQ(counter(report, "flops_per_second") > 0, kernel.flops > 0) << report;
+  }
+}
+
 // All ranks must agree on the error, or they would wait for each other.
 TEST_F(Micro, AWrongElementOnOneRankIsAnErrorOnAll) {
   const bool is_last = world.rank() == world.size() - 1;
   context.add("wrong", [=] {
-    return MicroCase{[] {}, {}, [=] { return is_last ? Size{7} : Size{0}; }};
+    return MicroCase{.work = [] {}, .count_wrong = [=] { return is_last ? Size{7} : Size{0}; }};
   });
   const std::string report = run();
   EXPECT_EQ(context.errors(), 1);
