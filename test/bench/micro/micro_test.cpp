@@ -58,9 +58,9 @@ double counter(const std::string& report, const std::string& name) {
   return at == std::string::npos ? -1 : std::stod(report.substr(at + key.size()));
 }
 
-// Products of 1 MFLOP take 10 ms here, and a sweep through 1 MB as well: far more than they need.
+// Products of 1 kFLOP take 10 ms here, and a sweep through 1 kB as well: far more than they need.
 TEST_F(Micro, KernelsAreComparedWithTheRoofline) {
-  for (const KernelWork& kernel : {KernelWork{1e6, 1}, KernelWork{.bytes = 1e6}}) {
+  for (const KernelWork& kernel : {KernelWork{1e3, 1}, KernelWork{.bytes = 1e3}}) {
     context.add("kernel", [=] {
       return MicroCase{[] { std::this_thread::sleep_for(std::chrono::milliseconds(10)); }, kernel};
     });
