@@ -30,8 +30,8 @@ struct MicroOptions {
   int wrong_rank = -1;  ///< reports one wrong element in every checked result; -1: no rank does
 };
 
-/// Work of a kernel. With it, a benchmark reports rates, and the part of its time that the roofline
-/// of this machine leaves (Williams, Waterman, Patterson 2009).
+/// Work of a kernel. A benchmark with it reports rates, and the least time by the roofline model
+/// (Williams, Waterman, Patterson 2009) as a fraction of the measured time.
 struct KernelWork {
   double flops = 0;  ///< of matrix products
   double bytes = 0;  ///< of operands that are read and written, each once
