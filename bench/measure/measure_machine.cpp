@@ -45,8 +45,8 @@ double memory_rate(const Communicator& ranks, Size n) {
   return 3.0 * static_cast<double>(sweeps * n) * sizeof(float) / seconds;
 }
 
-/// Returns the rates of sweeps through 256 KiB, 1 MiB and so on to 64 MiB, if they are higher than
-/// that of memory by a tenth and lower than those of fewer bytes.
+/// Returns the rates of sweeps through 256 KiB, 1 MiB and so on to 64 MiB: each that exceeds the
+/// rate of the next larger cache, or of memory, by a tenth.
 std::vector<CacheLevel> measure_caches(const Communicator& ranks, double memory_rate_of_rank) {
   std::vector<CacheLevel> caches;
   for (Size bytes = largest_cache; bytes >= smallest_cache; bytes /= 4) {
@@ -56,6 +56,11 @@ std::vector<CacheLevel> measure_caches(const Communicator& ranks, double memory_
   }
   std::reverse(caches.begin(), caches.end());
   return caches;
+}
+
+/// Returns the FLOP/s of float32 products.
+double float32_rate(const Machine& machine) {
+  return machine.flops_per_second.at(std::string(name_of(DType::float32)));
 }
 
 /// Returns the seconds of a kernel with one element that runs on all threads.
@@ -105,8 +110,7 @@ double measure_half_rate_side(const Communicator& ranks, const Machine& machine)
   const double seconds =
       typical_seconds(ranks, 50, [&] { gemm(Trans::no, Trans::no, a, b, 0, c); }) -
       machine.kernel_seconds;
-  const double at_full_rate = GemmShape{rows, side, side}.flops() /
-                              machine.flops_per_second.at(std::string(name_of(DType::float32)));
+  const double at_full_rate = GemmShape{rows, side, side}.flops() / float32_rate(machine);
   return std::max(0.0, static_cast<double>(side) * (seconds / at_full_rate - 1));
 }
 
@@ -120,8 +124,7 @@ double measure_product_overlap(const Communicator& ranks, const Machine& machine
 #else
   const Size n = 1024;  // 4 MiB, as in small networks
 #endif
-  const double flops_per_second = machine.flops_per_second.at(std::string(name_of(DType::float32)));
-  const double arithmetic_per_row = GemmShape{1, n, n}.flops() / flops_per_second;
+  const double arithmetic_per_row = GemmShape{1, n, n}.flops() / float32_rate(machine);
   const double memory =
       static_cast<double>(n * n) * sizeof(float) / machine.memory_bytes_per_second;
   const Size rows =

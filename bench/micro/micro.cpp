@@ -5,17 +5,12 @@
 #include <numeric>
 
 #include <tessera/base/view.hpp>
+#include <tessera/nn/products/gemm.hpp>
 
 #include "measure/statistics.hpp"
 
 namespace tessera::bench {
 namespace {
-
-#ifdef KOKKOS_ENABLE_CUDA
-constexpr Size large_product = 8192;
-#else
-constexpr Size large_product = 1024;
-#endif
 
 /// Runs all iterations in one batch, and combines the times of the ranks afterwards. Returns the
 /// median.
@@ -76,7 +71,7 @@ double MicroContext::least_seconds(const KernelWork& kernel) {
   const double traffic = kernel.bytes / machine_.memory_rate(static_cast<Size>(kernel.bytes));
   if (kernel.flops == 0) return traffic;
   const auto [rate, is_new] = product_rates_.try_emplace(kernel.type);
-  if (is_new) rate->second = gemm_peak(mesh_.world(), kernel.type, large_product, 5);
+  if (is_new) rate->second = gemm_peak(mesh_.world(), kernel.type, peak_gemm_size, 5);
   return std::max(traffic, kernel.flops / rate->second);
 }
 

@@ -7,13 +7,12 @@
 #include <optional>
 #include <string>
 #include <string_view>
-#include <type_traits>
 #include <vector>
 
 #include <nlohmann/json.hpp>
 
-#include <tessera/base/view.hpp>
 #include <tessera/config/config.hpp>
+#include <tessera/nn/products/gemm.hpp>
 #include <tessera/plan/plan.hpp>
 
 #include "document/document.hpp"
@@ -25,9 +24,6 @@ enum class ScalingKind : std::uint8_t {
   strong,  ///< the global batch
   weak,    ///< the batch of a rank
 };
-
-/// Rows of the product that measures the peak. A GPU needs more of them than a core.
-inline constexpr Size peak_gemm_size = std::is_same_v<MemSpace, Kokkos::HostSpace> ? 1024 : 8192;
 
 /// Rules for timing the step of a case in rounds, which are short blocks of steps spread over the
 /// launch.

@@ -56,7 +56,6 @@ bool attends(const ModelSpec& model);
 /// Returns true if a layer of the model draws its output, so that the prior can generate samples.
 bool draws(const ModelSpec& model);
 
-/// Counts of a forward and a backward pass.
 /// Returns the FLOPs of the matrix products on `samples` samples; layers may have a rank's extents.
 /// There is no gradient of x.
 PassCount count_flops(const std::vector<LayerSpec>& layers, Size samples);

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <type_traits>
+
 #include <tessera/base/split.hpp>
 #include <tessera/base/types.hpp>
 #include <tessera/base/view.hpp>
@@ -9,6 +11,9 @@
 namespace tessera {
 
 enum class Trans : char { no = 'N', yes = 'T' };
+
+/// Rows of a square product that reaches the peak rate. A GPU needs more of them than a core.
+inline constexpr Size peak_gemm_size = std::is_same_v<MemSpace, Kokkos::HostSpace> ? 1024 : 8192;
 
 /// Balanced blocks of the dimensions of a product. Each block of C is computed by itself, and each
 /// of its sums over k is the sum of the sums over the blocks of k, added in a tree (pair_tree.hpp).
