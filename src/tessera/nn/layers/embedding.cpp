@@ -3,6 +3,7 @@
 #include <utility>
 
 #include <tessera/base/for_each.hpp>
+#include <tessera/nn/columns.hpp>
 #include <tessera/nn/layers/layer_call.hpp>
 #include <tessera/nn/layers/layers.hpp>
 
@@ -47,27 +48,46 @@ struct RowPositions {
   }
 };
 
-/// y = table[x] + position; a rank adds the rows of the table that it has. The rank with row 0 adds
-/// the positions.
+/// A row of y = table[x] + position. A rank adds the rows of the table that it has, and the rank
+/// with row 0 adds the positions. Numbers that are no class give NaN.
+template <class T, class Y>
+struct LookUp {
+  using Math = StateOf<T>;
+  const Math* x;
+  const T *table, *position;
+  Y* y;
+  Size width, context, classes, first, own;
+  RowPositions positions;
+
+  template <class Team>
+  KOKKOS_INLINE_FUNCTION void operator()(const Team& team) const {
+    const Size row = team.league_rank();
+    const Math number = x[row];
+    const bool is_class = number >= Math(0) && number < static_cast<Math>(classes);
+    const Size at = is_class ? static_cast<Size>(number) - first : Size(-1);
+    const T* const entry = at >= 0 && at < own ? table + at * width : nullptr;
+    const T* const place = first == 0 ? position + positions.of(row % context) * width : nullptr;
+    Y* const to = y + row * width;
+    const auto columns = Kokkos::TeamVectorRange(team, width);
+    // Two loops: compilers do not vectorise a loop with choices inside.
+    if (entry && place)
+      return detail::for_each_lane(columns, width,
+                                   [=](Size j) { to[j] = Math(place[j]) + entry[j]; });
+    detail::for_each_lane(columns, width, [=](Size j) {
+      const Math sum = (place ? Math(place[j]) : Math(0)) + (entry ? Math(entry[j]) : Math(0));
+      to[j] = is_class ? sum : Kokkos::Experimental::quiet_NaN_v<Math>;
+    });
+  }
+};
+
 template <class T, class Y>
 void look_up(const LayerCall<T>& call, Y* y) {
-  using Math = StateOf<T>;
-  const Math* const x = call.batch.x.data();
-  const T *const table = call.parameters[0].data(), *const position = call.parameters[1].data();
   const ParameterSpec& own_table = call.layer.parameters[0];
-  const Size width = call.layer.out, context = call.layer.positions, first = own_table.begin;
-  const Size own = own_table.shape[0], classes = call.layer.classes;
-  const RowPositions positions(call.layer);
-  for_each(
-      embedding_forward_label, call.samples * context * width, KOKKOS_LAMBDA(Size i) {
-        const Size row = i / width, j = i % width;
-        const Math number = x[row];
-        const Size at = static_cast<Size>(number) - first;
-        Math sum = first == 0 ? Math(position[positions.of(row % context) * width + j]) : Math(0);
-        if (at >= 0 && at < own) sum += table[at * width + j];
-        const bool is_class = number >= Math(0) && number < static_cast<Math>(classes);
-        y[i] = is_class ? sum : Kokkos::Experimental::quiet_NaN_v<Math>;
-      });
+  const Size width = call.layer.out, context = call.layer.positions;
+  for_each_row(embedding_forward_label, call.samples * context, width,
+               LookUp<T, Y>{call.batch.x.data(), call.parameters[0].data(),
+                            call.parameters[1].data(), y, width, context, call.layer.classes,
+                            own_table.begin, own_table.shape[0], RowPositions(call.layer)});
 }
 
 /// table[x[i]] += dy[i]. An index is a block of columns, so that every sum adds the rows in order,

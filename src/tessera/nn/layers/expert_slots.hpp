@@ -133,15 +133,21 @@ struct SumSlots {
   KOKKOS_INLINE_FUNCTION void operator()(const Team& team) const {
     using Math = StateOf<T>;
     const Size row = team.league_rank(), width = slots.width;
-    const T *const from = filled, *const gate = gates
-                                                    ? gates + slots.rows.of_own(row) * slots.experts
-                                                    : nullptr;
+    const T* const gate = gates ? gates + slots.rows.of_own(row) * slots.experts : nullptr;
     Y* const to = sums + row * width;
     const auto places = slots.of(row);
-    for_each_lane(Kokkos::TeamVectorRange(team, width), width, [=](Size j) {
+    const auto columns = Kokkos::TeamVectorRange(team, width);
+    const auto gate_of = [=](Size i) { return gate ? Math(gate[places.expert[i]]) : Math(1); };
+    // Most rows have two slots. Compilers vectorise a loop with a fixed number of them only.
+    if (places.count == 2) {
+      const T *const a = filled + places.begin[0], *const b = filled + places.begin[1];
+      const Math of_a = gate_of(0), of_b = gate_of(1);
+      return for_each_lane(columns, width, [=](Size j) { to[j] = of_a * a[j] + of_b * b[j]; });
+    }
+    const T* const from = filled;
+    for_each_lane(columns, width, [=](Size j) {
       Math sum = 0;
-      for (Size i = 0; i < places.count; ++i)
-        sum += (gate ? Math(gate[places.expert[i]]) : Math(1)) * from[places.begin[i] + j];
+      for (Size i = 0; i < places.count; ++i) sum += gate_of(i) * from[places.begin[i] + j];
       to[j] = sum;
     });
   }

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include <tessera/base/for_each.hpp>
+#include <tessera/nn/exponential.hpp>
 #include <tessera/nn/layers/expert_slots.hpp>
 #include <tessera/nn/layers/layers.hpp>
 #include <tessera/nn/layers/shared_rows.hpp>
@@ -33,6 +34,12 @@ Size route_scratch(const LayerSpec& layer, Size samples) {
   return samples * (layer.positions * (layer.in + 1) + 3 * layer.in);
 }
 
+/// The exponential functions of the softmax; entropies need a logarithm as well.
+PassCount route_functions(const LayerSpec& layer, Size samples) {
+  const auto elements = static_cast<double>(samples * layer.positions * layer.in);
+  return {2 * elements, elements};
+}
+
 /// Softmax of the logits of a position, and its choices: the largest ones, at a tie those of lower
 /// number. A position with a logit that is not a number chooses nothing.
 template <class T>
@@ -43,14 +50,15 @@ struct Choose {
   Size top_k;
 
   KOKKOS_INLINE_FUNCTION void operator()(Size row) const {
-    using std::exp;
     using std::log;
     const Size experts = numbers.experts;
     const T* const x = logits + row * experts;
     Math* const p = numbers.probability + row * experts;
     Math largest = x[0], sum = 0;
     for (Size e = 1; e < experts; ++e) largest = largest < Math(x[e]) ? Math(x[e]) : largest;
-    for (Size e = 0; e < experts; ++e) sum += p[e] = exp(Math(x[e]) - largest);
+    // Two loops: compilers do not vectorise a sum in order.
+    for (Size e = 0; e < experts; ++e) p[e] = detail::exp_of_nonpositive(Math(x[e]) - largest);
+    for (Size e = 0; e < experts; ++e) sum += p[e];
     for (Size e = 0; e < experts; ++e) p[e] = -p[e] / sum;
     numbers.log_sum[row] = largest + log(sum);
     for (Size k = 0; k < top_k; ++k) {
@@ -62,7 +70,8 @@ struct Choose {
   }
 };
 
-/// Lets an expert take the first positions of a sample that choose it. `gates` may be null.
+/// Lets an expert take the first positions of a sample that choose it. `gates` is null in backward,
+/// which needs only the counts.
 template <class T>
 struct Admit {
   using Math = StateOf<T>;
@@ -87,7 +96,7 @@ struct Admit {
       chosen += p > 0 ? 1 : 0;
       taken += takes ? 1 : 0;
       sum += size;
-      if (size > 0) entropy -= static_cast<double>(size) * log(static_cast<double>(size));
+      if (gates && size > 0) entropy -= static_cast<double>(size) * log(static_cast<double>(size));
       if (expert == 0) squares += static_cast<double>(numbers.log_sum[row]) * numbers.log_sum[row];
     });
     numbers.chosen[i] = static_cast<Math>(chosen);
@@ -204,6 +213,7 @@ constexpr LayerRow route_row{.name = "route",
                              .along_context = route_along_context,
                              .reads_batch = true,
                              .adds_loss = true,
+                             .functions = route_functions,
                              .scratch = route_scratch,
                              .reads_inputs = always,
                              .reads_output = always,
