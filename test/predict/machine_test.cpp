@@ -115,7 +115,7 @@ TEST(Machine, KernelsAreBoundByFlopsOrBytes) {
   EXPECT_DOUBLE_EQ(cost(work).seconds, 4 + 1e-6);
 }
 
-TEST(Machine, ProductsHideAPartOfTheirTraffic) {
+TEST(Machine, KernelsHideAPartOfTheirTraffic) {
   const Plan plan = make_plan(three_on("data=1", 1, Strategy::data));
   Machine machine = small_cluster();
   machine.product_overlap = 0.25;
@@ -123,11 +123,16 @@ TEST(Machine, ProductsHideAPartOfTheirTraffic) {
   Work work;
   work.flops = 3e9;
   work.bytes = 4e8;
-  EXPECT_DOUBLE_EQ(cost(work).seconds, 4 + 1e-6);
-  work.has_products = true;
   EXPECT_DOUBLE_EQ(cost(work).seconds, 4 + 0.75 * 3 + 1e-6);
   work.bytes = 1e8;
   EXPECT_DOUBLE_EQ(cost(work).seconds, 3 + 0.75 * 1 + 1e-6);
+}
+
+TEST(Machine, EachKernelTakesItsOverhead) {
+  const Plan plan = make_plan(three_on("data=1", 1, Strategy::data));
+  Work work;
+  work.kernels = 5;
+  EXPECT_DOUBLE_EQ(cost_on(small_cluster(), plan)(work).seconds, 5e-6);
 }
 
 TEST(Machine, ArithmeticOfNarrowProductsAndFunctionsTakesLonger) {

@@ -48,9 +48,8 @@ struct Machine {
   Size memory_bytes = 0;               ///< device memory of a rank
   double kernel_seconds = 0;           ///< overhead of each kernel
   double overlap = 1;                  ///< fraction of a started call that computation can hide
-  /// The fraction of the shorter of two times, the arithmetic and the memory traffic of a matrix
-  /// product, that the longer one hides. A BLAS that packs operands before it multiplies hides
-  /// little.
+  /// The fraction of the shorter of two times, the arithmetic and the memory traffic of a kernel,
+  /// that the longer one hides. A BLAS that packs operands before it multiplies hides little.
   double product_overlap = 1;
   std::vector<NetworkLevel> network;  ///< from the innermost level to the outermost
   std::vector<CacheLevel> caches{};   ///< from the smallest to the largest
@@ -74,9 +73,9 @@ double product_rate(const Machine& machine, const PlanInput& input);
 /// of two times: its arithmetic, that is FLOPs over their rate plus function_seconds for each
 /// exponential function, and its traffic, that is bytes over the bandwidth of memory, or of the
 /// smallest cache that holds all that a step of rank 0 uses (roofline model: Williams, Waterman,
-/// Patterson 2009). The arithmetic of a matrix product whose shortest side is n takes 1 +
-/// half_rate_side / n times as long, and the product takes longer by the part of the shorter of the
-/// two times that product_overlap does not hide. A collective takes call_seconds() with the largest
+/// Patterson 2009). It takes longer by the part of the shorter time that product_overlap does not
+/// hide. The arithmetic of a matrix product whose shortest side is n takes 1 + half_rate_side / n
+/// times as long. A collective takes call_seconds() with the largest
 /// latency of the levels that it crosses and the bandwidth of the slowest link on a ring of its
 /// ranks. All groups of an axis call at the same time, and groups that use the same link share its
 /// bandwidth. Throws as product_rate() does.

@@ -121,12 +121,15 @@ class WorkLister {
     Work work{.operation = action_.operation, .has_products = !products.forward.empty()};
     if (samples > 0) {
       const double share = (is_half ? 0.5 : 1) * part;
+      double calls = 0;
       for (const GemmShape& product : forwards ? products.forward : products.backward) {
+        calls += share * static_cast<double>(product.times);
         work.flops += share * product.flops();
         if (product.flops() > 0)
           work.flops_by_side += share * product.flops() /
                                 static_cast<double>(std::min({product.m, product.n, product.k}));
       }
+      work.kernels = std::max(1.0, calls);
       const PassCount functions = row_of(layer).functions(layer, samples);
       work.functions = share * (forwards ? functions.forward : functions.backward);
       work.bytes = share * (forwards ? operands.forward : operands.backward) *

@@ -13,6 +13,7 @@ namespace tessera {
 /// One piece of the work of an action on a rank: a kernel or a call.
 struct Work {
   StepOperation operation = StepOperation::forward;
+  double kernels = 1;         ///< number of kernels; each matrix product is one
   double flops = 0;           ///< FLOPs of matrix products
   double flops_by_side = 0;   ///< sum of the FLOPs of each product over its shortest side
   double functions = 0;       ///< exponential and hyperbolic functions of a kernel
