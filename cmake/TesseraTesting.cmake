@@ -106,6 +106,8 @@ function(add_script_test name)
 endfunction()
 
 # Sets time limit, labels, processors and environment of a test; the label threads-2 gives it two threads.
+# scripts/test.sh has two slots for each core, because most tests mostly wait. Ranks and threads that wait for each other need
+# their cores: beside others they take ten times as long. So each of them counts as two processors.
 macro(tessera_describe_test name ranks)
   set(labels ${ARGN} ${test_LABELS})
   set(environment ${tessera_test_environment})
@@ -113,6 +115,9 @@ macro(tessera_describe_test name ranks)
   if("threads-2" IN_LIST labels)
     list(APPEND environment OMP_NUM_THREADS=2)
     math(EXPR processors "2 * ${ranks}")
+  endif()
+  if(processors GREATER 1)
+    math(EXPR processors "2 * ${processors}")
   endif()
   set_tests_properties(${name} PROPERTIES TIMEOUT ${test_TIMEOUT} PROCESSORS ${processors}
     ENVIRONMENT "${environment}" LABELS "${labels}")
