@@ -106,17 +106,17 @@ function(add_script_test name)
 endfunction()
 
 # Sets time limit, labels, processors and environment of a test; the label threads-2 gives it two threads.
-# scripts/test.sh has two slots for each core, because most tests mostly wait. Ranks and threads that wait for each other need
-# their cores: beside others they take ten times as long. So each of them counts as two processors.
+# scripts/test.sh has two slots for each core, because most tests mostly wait. Ranks that wait for each other need their cores:
+# beside others they take ten times as long. So each of several ranks counts as two processors. Threads sleep while they wait.
 macro(tessera_describe_test name ranks)
   set(labels ${ARGN} ${test_LABELS})
   set(environment ${tessera_test_environment})
   set(processors ${ranks})
+  if(processors GREATER 1)
+    math(EXPR processors "2 * ${processors}")
+  endif()
   if("threads-2" IN_LIST labels)
     list(APPEND environment OMP_NUM_THREADS=2)
-    math(EXPR processors "2 * ${ranks}")
-  endif()
-  if(processors GREATER 1)
     math(EXPR processors "2 * ${processors}")
   endif()
   set_tests_properties(${name} PROPERTIES TIMEOUT ${test_TIMEOUT} PROCESSORS ${processors}
