@@ -5,6 +5,7 @@
 
 #include <gtest/gtest.h>
 
+#include <tessera/nn/layers/layer_row.hpp>
 #include <tessera/plan/plan_text.hpp>
 #include <tessera/predict/machine.hpp>
 #include <tessera/predict/rank_kinds.hpp>
@@ -219,17 +220,27 @@ TEST(Machine, RejectsMissingRanksAndTypes) {
             "machine.flops_per_second = small: has no bfloat16");
 }
 
-// The FLOPs of a step's work add up to those of the plan.
-TEST(Work, FlopsAddUpToThePlans) {
+// The FLOPs of a step's work add up to those of the plan, and its kernels to the products of all
+// layers.
+TEST(Work, ProductsAddUpToThePlans) {
   for (const Size microbatches : {1, 3}) {
     PlanInput input = three_on("data=1", 1, Strategy::data);
     input.microbatches = microbatches;
     const Plan plan = make_plan(input);
     const WorkSizes sizes = work_sizes(plan, 0);
-    double flops = 0;
+    double flops = 0, kernels = 0, products = 0;
     for (const Action& action : plan_test::every_action(plan.stages.front()))
-      for (const Work& work : work_of(action, plan, sizes)) flops += work.flops;
+      for (const Work& work : work_of(action, plan, sizes)) {
+        flops += work.flops;
+        if (work.has_products) kernels += work.kernels;
+      }
     EXPECT_DOUBLE_EQ(flops, plan.flops.total());
+    for (const LayerSpec& layer : sizes.layers) {
+      const LayerProducts all = row_of(layer).products(layer, sizes.calls.samples);
+      for (const auto& pass : {all.forward, all.backward})
+        for (const GemmShape& product : pass) products += static_cast<double>(product.times);
+    }
+    EXPECT_EQ(kernels, products * static_cast<double>(microbatches));
   }
 }
 
