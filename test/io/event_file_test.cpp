@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <csignal>
 #include <fstream>
 #include <iterator>
 #include <string>
-#include <sys/resource.h>
 #include <vector>
 
 #include <fmt/format.h>
@@ -13,6 +11,7 @@
 #include <tessera/io/event_file.hpp>
 
 #include "expect_error.hpp"
+#include "file_size_limit.hpp"
 #include "temporary_directory.hpp"
 
 namespace tessera {
@@ -75,15 +74,9 @@ TEST(AppendFile, ReportsARecordThatDoesNotFit) {
   const TemporaryDirectory directory;
   const std::string path = directory.write("lines", "");
   const AppendFile file(path);
-  rlimit before{};
-  getrlimit(RLIMIT_FSIZE, &before);
-  const auto old = std::signal(SIGXFSZ, SIG_IGN);
-  const rlimit small{4, before.rlim_max};
-  setrlimit(RLIMIT_FSIZE, &small);
+  const test::FileSizeLimit limit(4);
   const std::string partly = error_of([&] { file.append("123456\n"); });
   const std::string nothing = error_of([&] { file.append("123456\n"); });
-  setrlimit(RLIMIT_FSIZE, &before);
-  std::signal(SIGXFSZ, old);
   EXPECT_EQ(partly, path + ": cannot write to it: No space left on device");
   EXPECT_EQ(nothing, path + ": cannot write to it: File too large");
 }

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Reports while a training runs: metrics in files, and progress for a person.
 #include <cmath>
-#include <csignal>
 #include <fstream>
+#include <optional>
 #include <string>
-#include <sys/resource.h>
 #include <vector>
 
 #include <gtest/gtest.h>
@@ -14,6 +13,7 @@
 #include "engine/error_everywhere.hpp"
 #include "engine/serial_training.hpp"
 #include "engine/strategy_support.hpp"
+#include "file_size_limit.hpp"
 
 namespace tessera {
 namespace {
@@ -177,16 +177,11 @@ TEST(Metrics, AFullDiskDoesNotStopTheTraining) {
   Experiment setup = primes();
   setup.training.num_epochs = 9;
   Trainer<float> trainer(setup.model, setup.training, {}, {}, {.output = {.metrics = file}});
-  rlimit before{};
-  getrlimit(RLIMIT_FSIZE, &before);
-  const auto old = std::signal(SIGXFSZ, SIG_IGN);
-  const rlimit small{600, before.rlim_max};
-  setrlimit(RLIMIT_FSIZE, &small);
+  std::optional<test::FileSizeLimit> limit(600);
   testing::internal::CaptureStderr();
   const TrainingMetrics metrics = trainer.fit(setup.data);
   const std::string warning = testing::internal::GetCapturedStderr();
-  setrlimit(RLIMIT_FSIZE, &before);
-  std::signal(SIGXFSZ, old);
+  limit.reset();
   EXPECT_EQ(metrics.epoch_losses.size(), 9U);
   const bool is_first = Communicator::world().rank() == 0;
   const std::string reason = file + ": cannot write to it: No space left on device";

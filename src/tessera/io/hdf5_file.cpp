@@ -17,6 +17,7 @@
 #include <tessera/base/error.hpp>
 #include <tessera/base/text.hpp>
 #include <tessera/comm/detail/communicator_state.hpp>
+#include <tessera/io/disk_space.hpp>
 #include <tessera/io/hdf5_file.hpp>
 #include <tessera/io/whole_file.hpp>
 
@@ -123,6 +124,52 @@ struct Hdf5File::State {
   std::string path;
   std::optional<Communicator> ranks{};  ///< ranks that write together; none: one process
   Handle file{};
+
+  State(std::string of, std::optional<Communicator> together = {})
+      : path(std::move(of)), ranks(std::move(together)) {}
+  State(const State&) = delete;
+  State& operator=(const State&) = delete;
+  ~State() { abandon(); }
+
+  /// Returns the descriptor of a file that this process alone changes; -1 if there is none.
+  int descriptor() const {
+    unsigned intent = 0;
+    int* number = nullptr;
+    const bool changes =
+        !ranks && file >= 0 && H5Fget_intent(file, &intent) >= 0 && (intent & H5F_ACC_RDWR) != 0 &&
+        H5Fget_vfd_handle(file, H5P_DEFAULT, reinterpret_cast<void**>(&number)) >= 0;
+    return changes && number != nullptr ? *number : -1;
+  }
+  /// Reserves disk space for all that the file has now. If that fails, returns the reason, and what
+  /// is written from now on is lost: HDF5 1.10 crashes when the program ends if it could not write
+  /// what it holds for a file or an array.
+  std::string reserve() const {
+    hsize_t bytes = 0;
+    const int number = descriptor();
+    if (number < 0 || H5Fget_filesize(file, &bytes) < 0) return {};
+    const std::string problem = reserve_space(number, static_cast<Size>(bytes));
+    if (!problem.empty()) discard_writes(number);
+    return problem;
+  }
+  /// Makes an array that has its place in the file.
+  Handle new_array(const std::string& name, hid_t type, hid_t space) const {
+    const Handle links(H5Pcreate(H5P_LINK_CREATE), H5Pclose);
+    H5Pset_create_intermediate_group(links, 1);
+    const Handle creation(H5Pcreate(H5P_DATASET_CREATE), H5Pclose);
+    H5Pset_alloc_time(creation, H5D_ALLOC_TIME_EARLY);
+    H5Pset_fill_time(creation, H5D_FILL_TIME_NEVER);
+    H5Pset_obj_track_times(creation, false);
+    Handle array(H5Dcreate2(file, name.c_str(), type, space, links, creation, H5P_DEFAULT),
+                 H5Dclose);
+    checked(hid_t(array), name);
+    if (const std::string problem = reserve(); !problem.empty()) fail(name, problem);
+    return array;
+  }
+  /// Closes a file that will not be complete. What HDF5 still holds for it goes to memory.
+  void abandon() {
+    if (const int number = descriptor(); number >= 0) discard_writes(number);
+    file.close();
+  }
 
   [[noreturn]] void fail(const std::string& name = "", const std::string& why = reason()) const {
     throw Error(ExitCode::usage, name.empty() ? fmt::format("{}: {}", path, why)
@@ -251,7 +298,7 @@ Handle opened_by(const std::string& path, hid_t access, const F& f) {
 
 std::unique_ptr<Hdf5File::State> Hdf5File::opened(const std::string& path, unsigned how) {
   be_quiet();
-  auto state = std::make_unique<State>(State{path});
+  auto state = std::make_unique<State>(path);
   // HDF5 would wait for the writer of a FIFO, and its messages are longer.
   if (const std::string problem = why_unreadable(path); !problem.empty()) state->fail("", problem);
   const Handle access(H5Pcreate(H5P_FILE_ACCESS), H5Pclose);
@@ -271,7 +318,7 @@ Hdf5File::~Hdf5File() = default;
 
 Hdf5File Hdf5File::create(const std::string& path) {
   be_quiet();
-  auto state = std::make_unique<State>(State{path});
+  auto state = std::make_unique<State>(path);
   const Handle access(H5Pcreate(H5P_FILE_ACCESS), H5Pclose);
   // Version 1.8 of the format is the oldest with checksums of metadata.
   H5Pset_libver_bounds(access, H5F_LIBVER_V18, H5F_LIBVER_V18);
@@ -290,7 +337,7 @@ Hdf5File Hdf5File::change(const std::string& path) { return Hdf5File(opened(path
 Hdf5File Hdf5File::change(const std::string& path, const Communicator& ranks) {
   if (ranks.size() == 1) return change(path);
   be_quiet();
-  auto state = std::make_unique<State>(State{path, ranks});
+  auto state = std::make_unique<State>(path, ranks);
   const Handle access(H5Pcreate(H5P_FILE_ACCESS), H5Pclose);
   state->together(Site::current(), [&](MPI_Comm comm) {
     H5Pset_fapl_mpio(access, comm, MPI_INFO_NULL);
@@ -301,25 +348,13 @@ Hdf5File Hdf5File::change(const std::string& path, const Communicator& ranks) {
 }
 
 void Hdf5File::add_array(const ArrayFacts& facts) {
-  const Handle links(H5Pcreate(H5P_LINK_CREATE), H5Pclose);
-  H5Pset_create_intermediate_group(links, 1);
-  const Handle creation(H5Pcreate(H5P_DATASET_CREATE), H5Pclose);
-  H5Pset_alloc_time(creation, H5D_ALLOC_TIME_EARLY);
-  H5Pset_fill_time(creation, H5D_FILL_TIME_NEVER);
-  H5Pset_obj_track_times(creation, false);
-  const Handle array(H5Dcreate2(state_->file, facts.name.c_str(), row_of_type(facts.type).in_file,
-                                space_of(facts.shape), links, creation, H5P_DEFAULT),
-                     H5Dclose);
-  state_->checked(hid_t(array), facts.name);
+  state_->new_array(facts.name, row_of_type(facts.type).in_file, space_of(facts.shape));
 }
 
 void Hdf5File::add_text(const std::string& name, const std::string& text) {
   const Handle type = text_type(text.size());
   const Handle space(H5Screate(H5S_SCALAR), H5Sclose);
-  const Handle array(
-      H5Dcreate2(state_->file, name.c_str(), type, space, H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT),
-      H5Dclose);
-  state_->checked(hid_t(array), name);
+  const Handle array = state_->new_array(name, type, space);
   state_->checked(H5Dwrite(array, type, H5S_ALL, H5S_ALL, H5P_DEFAULT, text.c_str()), name);
 }
 
@@ -448,13 +483,16 @@ AttributeValue Hdf5File::attribute(const std::string& name, const std::string& a
 }
 
 void Hdf5File::close() {
-  herr_t status = 0;
-  state_->together(Site::current(), [&](MPI_Comm) {
-    const herr_t flushed = H5Fflush(state_->file, H5F_SCOPE_GLOBAL);
-    status = state_->file.close();
-    if (flushed < 0) status = flushed;
+  State& state = *state_;
+  std::string problem;
+  state.together(Site::current(), [&](MPI_Comm) {
+    // A full disk is found here, before HDF5 writes and before other ranks open the file.
+    problem = state.reserve();
+    if (problem.empty() && H5Fflush(state.file, H5F_SCOPE_GLOBAL) < 0) problem = reason();
+    if (!problem.empty()) return state.abandon();
+    if (state.file.close() < 0) problem = reason();
   });
-  state_->checked(status);
+  if (!problem.empty()) state.fail("", problem);
 }
 
 }  // namespace tessera
