@@ -125,30 +125,17 @@ struct Hdf5File::State {
   std::optional<Communicator> ranks{};  ///< ranks that write together; none: one process
   Handle file{};
 
-  State(std::string of, std::optional<Communicator> together = {})
-      : path(std::move(of)), ranks(std::move(together)) {}
-  State(const State&) = delete;
-  State& operator=(const State&) = delete;
-  ~State() { abandon(); }
-
-  /// Returns the descriptor of a file that this process alone changes; -1 if there is none.
-  int descriptor() const {
-    unsigned intent = 0;
-    int* number = nullptr;
-    const bool changes =
-        !ranks && file >= 0 && H5Fget_intent(file, &intent) >= 0 && (intent & H5F_ACC_RDWR) != 0 &&
-        H5Fget_vfd_handle(file, H5P_DEFAULT, reinterpret_cast<void**>(&number)) >= 0;
-    return changes && number != nullptr ? *number : -1;
-  }
-  /// Reserves disk space for all that the file has now. If that fails, returns the reason, and what
-  /// is written from now on is lost: HDF5 1.10 crashes when the program ends if it could not write
-  /// what it holds for a file or an array.
+  /// Reserves disk space for all that the file has now, if this process alone changes it. If that
+  /// fails, returns the reason, and what is written from now on is lost: HDF5 1.10 crashes when the
+  /// program ends if it could not write what it holds for a file or an array.
   std::string reserve() const {
     hsize_t bytes = 0;
-    const int number = descriptor();
-    if (number < 0 || H5Fget_filesize(file, &bytes) < 0) return {};
-    const std::string problem = reserve_space(number, static_cast<Size>(bytes));
-    if (!problem.empty()) discard_writes(number);
+    int* descriptor = nullptr;
+    if (ranks || H5Fget_filesize(file, &bytes) < 0 ||
+        H5Fget_vfd_handle(file, H5P_DEFAULT, reinterpret_cast<void**>(&descriptor)) < 0)
+      return {};
+    const std::string problem = reserve_space(*descriptor, static_cast<Size>(bytes));
+    if (!problem.empty()) discard_writes(*descriptor);
     return problem;
   }
   /// Makes an array that has its place in the file.
@@ -165,12 +152,6 @@ struct Hdf5File::State {
     if (const std::string problem = reserve(); !problem.empty()) fail(name, problem);
     return array;
   }
-  /// Closes a file that will not be complete. What HDF5 still holds for it goes to memory.
-  void abandon() {
-    if (const int number = descriptor(); number >= 0) discard_writes(number);
-    file.close();
-  }
-
   [[noreturn]] void fail(const std::string& name = "", const std::string& why = reason()) const {
     throw Error(ExitCode::usage, name.empty() ? fmt::format("{}: {}", path, why)
                                               : fmt::format("{}: {}: {}", path, name, why));
@@ -298,7 +279,7 @@ Handle opened_by(const std::string& path, hid_t access, const F& f) {
 
 std::unique_ptr<Hdf5File::State> Hdf5File::opened(const std::string& path, unsigned how) {
   be_quiet();
-  auto state = std::make_unique<State>(path);
+  auto state = std::make_unique<State>(State{path});
   // HDF5 would wait for the writer of a FIFO, and its messages are longer.
   if (const std::string problem = why_unreadable(path); !problem.empty()) state->fail("", problem);
   const Handle access(H5Pcreate(H5P_FILE_ACCESS), H5Pclose);
@@ -318,7 +299,7 @@ Hdf5File::~Hdf5File() = default;
 
 Hdf5File Hdf5File::create(const std::string& path) {
   be_quiet();
-  auto state = std::make_unique<State>(path);
+  auto state = std::make_unique<State>(State{path});
   const Handle access(H5Pcreate(H5P_FILE_ACCESS), H5Pclose);
   // Version 1.8 of the format is the oldest with checksums of metadata.
   H5Pset_libver_bounds(access, H5F_LIBVER_V18, H5F_LIBVER_V18);
@@ -337,7 +318,7 @@ Hdf5File Hdf5File::change(const std::string& path) { return Hdf5File(opened(path
 Hdf5File Hdf5File::change(const std::string& path, const Communicator& ranks) {
   if (ranks.size() == 1) return change(path);
   be_quiet();
-  auto state = std::make_unique<State>(path, ranks);
+  auto state = std::make_unique<State>(State{path, ranks});
   const Handle access(H5Pcreate(H5P_FILE_ACCESS), H5Pclose);
   state->together(Site::current(), [&](MPI_Comm comm) {
     H5Pset_fapl_mpio(access, comm, MPI_INFO_NULL);
@@ -489,8 +470,7 @@ void Hdf5File::close() {
     // A full disk is found here, before HDF5 writes and before other ranks open the file.
     problem = state.reserve();
     if (problem.empty() && H5Fflush(state.file, H5F_SCOPE_GLOBAL) < 0) problem = reason();
-    if (!problem.empty()) return state.abandon();
-    if (state.file.close() < 0) problem = reason();
+    if (state.file.close() < 0 && problem.empty()) problem = reason();
   });
   if (!problem.empty()) state.fail("", problem);
 }
