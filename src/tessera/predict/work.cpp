@@ -123,7 +123,7 @@ class WorkLister {
       const double share = (is_half ? 0.5 : 1) * part;
       double calls = 0;
       for (const GemmShape& product : forwards ? products.forward : products.backward) {
-        calls += share * static_cast<double>(product.times);
+        calls += share * product.launches();
         work.flops += share * product.flops();
         if (product.flops() > 0)
           work.flops_by_side += share * product.flops() /

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include <tessera/base/alias.hpp>
+#include <tessera/nn/layers/at_once.hpp>
 #include <tessera/nn/layers/attention_blocks.hpp>
 #include <tessera/nn/layers/attention_kernels.hpp>
 #include <tessera/nn/layers/layer_call.hpp>
@@ -25,6 +26,7 @@ using detail::AttentionBlock;
 using detail::AttentionRuns;
 using detail::key_block;
 using detail::query_block;
+using detail::SampleRows;
 
 std::vector<Layout> attention_layouts() { return {alike(by_columns, 2)}; }
 
@@ -34,6 +36,16 @@ bool whole_heads(const LayerSpec& layer) {
 }
 
 Size heads_of(const LayerSpec& layer) { return layer.out / layer.groups.columns; }
+
+Size positions_of(const LayerSpec& layer) { return std::max(layer.positions, layer.share.total); }
+Size query_rows(Size t) { return std::min(query_block, t); }
+/// Returns the elements of a block of scores.
+Size square_size(Size t) { return query_rows(t) * std::min(key_block, t); }
+
+Size heads_at_once(const LayerSpec& layer, Size samples) {
+  const Size most = std::max(heads_of(layer), samples);
+  return detail::at_once(layer.room, most, square_size(positions_of(layer)));
+}
 
 /// The second input has keys and values, which every rank needs whole, at once or in turn.
 Layout attention_along_context(const LayerSpec&, ContextAttention attention) {
@@ -47,6 +59,7 @@ Layout attention_along_context(const LayerSpec&, ContextAttention attention) {
 
 LayerProducts attention_products(const LayerSpec& layer, Size samples) {
   const Size d = layer.groups.columns, heads = samples * heads_of(layer);
+  const Size together = detail::of_one_launch(heads_at_once(layer, samples));
   LayerProducts products;
   const auto add = [](std::vector<GemmShape>& all, const GemmShape& one) {
     const auto same = std::find_if(all.begin(), all.end(), [&](const GemmShape& other) {
@@ -56,7 +69,8 @@ LayerProducts attention_products(const LayerSpec& layer, Size samples) {
   };
   const auto add_block = [&](const AttentionBlock& block) {
     const Size m = block.queries.count, n = block.keys.count;
-    const GemmShape scores{m, n, d, heads}, values{m, d, n, heads}, keys{n, d, m, 2 * heads};
+    const GemmShape scores{m, n, d, heads, together}, values{m, d, n, heads, together},
+        keys{n, d, m, 2 * heads, together};
     for (const GemmShape& one : {scores, values}) {
       add(products.forward, one);
       add(products.backward, one);
@@ -77,14 +91,38 @@ PassCount attention_functions(const LayerSpec& layer, Size samples) {
   return {scores, scores};
 }
 
-/// Returns the elements of a square and of the sums of a head (Attention::square,
+/// Returns the elements of the squares and of the sums of some heads (Attention::squares,
 /// Attention::key_sums, Attention::query_sums).
-Size square_size(Size t) { return std::min(query_block, t) * std::min(key_block, t); }
-Size attention_scratch(const LayerSpec& layer, Size) {
-  const Size t = std::max(layer.positions, layer.share.total);
-  return 3 * square_size(t) + (2 * t + std::min(query_block, t)) * layer.groups.columns;
+Size attention_scratch(const LayerSpec& layer, Size samples) {
+  const Size t = positions_of(layer), sums = (2 * t + query_rows(t)) * layer.groups.columns;
+  return heads_at_once(layer, samples) * (3 * square_size(t) + sums);
 }
 
+/// Some heads of one sample or, of more samples than there are heads, one head of some samples.
+struct HeadGroup {
+  Size sample, head;  ///< the first
+  Size count;
+  bool of_samples;
+
+  /// Returns the elements from one head to the next in a matrix with so many columns for each.
+  template <class E>
+  Size next(const Matrix<E>& of, const SampleRows& rows, Size columns) const {
+    return of_samples ? rows.next * static_cast<Size>(of.stride_0()) : columns;
+  }
+};
+
+/// The matrix of the first of some heads, and the elements from one head's to the next.
+template <class E>
+struct Heads {
+  Matrix<E> first;
+  Size next;
+
+  detail::HeadRows<E> rows() const {
+    return {first.data(), static_cast<Size>(first.stride_0()), next};
+  }
+};
+
+/// Multiplies and makes the softmax for some heads at once.
 template <class T>
 class Attention {
  public:
@@ -94,39 +132,42 @@ class Attention {
   explicit Attention(const LayerCall<T>& call)
       : call_(call),
         runs_(call.layer, call.samples, call.ring.keys_of),
-        t_(std::max(call.layer.positions, call.layer.share.total)),
+        t_(positions_of(call.layer)),
         d_(call.layer.groups.columns),
+        at_once_(heads_at_once(call.layer, call.samples)),
+        square_(square_size(t_)),
         has_keys_(call.layer.inputs.size() > 1),
         scale_(1 / std::sqrt(static_cast<State>(d_))) {}
 
   void forward() const {
-    for_heads([&](Size sample, Size head) {
-      const auto output = [&](Range queries) { return part(call_.output, head, queries); };
+    for_heads([&](const HeadGroup& heads) {
+      const auto output = [&](const SampleRows& queries) {
+        return part(call_.output, 1, 0, heads, queries);
+      };
       for_each_block(
-          runs_, sample,
+          runs_, heads.sample,
           [&](const AttentionBlock& block) {
-            const Scores scores = scores_of(head, block);
-            const Matrix<T> p = probabilities(block);
-            const Matrix<State> sum = query_sums(head, output(block.queries), block.queries);
+            const Scores scores = scores_of(heads, block);
+            const Heads<T> p = probabilities(block);
+            const Heads<State> sum = query_sums(heads, output(block.queries), block.queries);
             const bool is_first = block.is_first && call_.ring.is_first;
-            for_each_row(attention_softmax_label, block.queries.count, block.keys.count,
-                         detail::AddToSoftmax<T>{scores, p.data(), sum.data(), d_, stride_of(sum),
-                                                 is_first});
-            call_.gemm(Trans::no, Trans::no, p, value(head, block.keys), is_first ? 0 : 1, sum);
+            for_each_row(attention_softmax_label, heads.count * scores.rows, scores.cols,
+                         detail::AddToSoftmax<T>{scores, p.rows(), sum.rows(), d_, is_first});
+            multiply(heads, Trans::no, Trans::no, p, value(heads, block.keys), is_first ? 0 : 1,
+                     sum);
           },
-          [&](Range queries) {
+          [&](const SampleRows& queries) {
             if (!call_.ring.is_last) return;
-            const Matrix<T> y = output(queries);
-            const Matrix<State> statistics = statistics_of(head, queries);
-            store(query_sums(head, y, queries), y, statistics.data(), stride_of(statistics));
+            const Heads<T> y = output(queries);
+            store(heads, query_sums(heads, y, queries), y, statistics_of(heads, queries).rows());
           });
     });
   }
 
   /// dv = p^T dy, dp = dy v^T, dq = ds k, dk = ds^T q.
   void backward() const {
-    const auto gradient = [&](Size head, Size number, Range rows) {
-      return part(call_.input_gradients[0], 3 * head + number, rows);
+    const auto gradient = [&](const HeadGroup& heads, Size number, const SampleRows& rows) {
+      return part(call_.input_gradients[0], 3, number, heads, rows);
     };
     // With one run, the blocks of the last queries overwrite the gradients of the keys, if they see
     // all of them.
@@ -136,124 +177,139 @@ class Attention {
     if (call_.ring.is_first && (has_keys_ || !overwrites) && call_.input_gradients[0].size() > 0)
       Kokkos::deep_copy(ExecSpace(), call_.input_gradients[0], T(0));
     if (has_keys_ && !overwrites) Kokkos::deep_copy(ExecSpace(), shared_gradient(), State(0));
-    const auto dq_sums = [&](Size head, Range rows) {
-      return query_sums(head, gradient(head, 0, rows), rows);
+    const auto dq_sums = [&](const HeadGroup& heads, const SampleRows& rows) {
+      return query_sums(heads, gradient(heads, 0, rows), rows);
     };
-    for_heads([&](Size sample, Size head) {
+    for_heads([&](const HeadGroup& heads) {
       if (is_half_v<T> && !has_keys_ && !overwrites)
-        for (const Size number : {0, 1}) Kokkos::deep_copy(ExecSpace(), key_sums(number), State(0));
+        Kokkos::deep_copy(ExecSpace(),
+                          alias_vector(key_sums(0).first.data(), 2 * at_once_ * t_ * d_), State(0));
       for_each_block(
-          runs_, sample,
+          runs_, heads.sample,
           [&](const AttentionBlock& block) {
-            const Matrix<const T> dy = part(call_.output_gradient, head, block.queries);
-            const auto [p, ds] = score_gradients(head, block, dy);
-            const bool is_last = block.queries.end() == runs_.queries.back().rows(sample).end();
+            const Heads<const T> dy = part(call_.output_gradient, 1, 0, heads, block.queries);
+            const auto [p, ds] = score_gradients(heads, block, dy);
+            const bool is_last =
+                block.queries.end() == runs_.queries.back().rows(heads.sample).end();
             const State adds = overwrites && is_last ? 0 : 1;
-            const Matrix<const T> q = part(call_.inputs[0], 3 * head, block.queries);
-            call_.gemm(Trans::yes, Trans::no, p, dy, adds, key_gradient(head, 1, block));
-            call_.gemm(Trans::yes, Trans::no, ds, q, adds, key_gradient(head, 0, block));
-            call_.gemm(Trans::no, Trans::no, ds, key(head, block.keys),
-                       block.is_first && call_.ring.is_first ? 0 : 1, dq_sums(head, block.queries));
+            const Heads<const T> q = part(call_.inputs[0], 3, 0, heads, block.queries);
+            multiply(heads, Trans::yes, Trans::no, p, dy, adds, key_gradient(heads, 1, block));
+            multiply(heads, Trans::yes, Trans::no, ds, q, adds, key_gradient(heads, 0, block));
+            multiply(heads, Trans::no, Trans::no, ds, key(heads, block.keys),
+                     block.is_first && call_.ring.is_first ? 0 : 1, dq_sums(heads, block.queries));
           },
-          [&](Range queries) {
+          [&](const SampleRows& queries) {
             if (is_half_v<T> && call_.ring.is_last)
-              store(dq_sums(head, queries), gradient(head, 0, queries));
+              store(heads, dq_sums(heads, queries), gradient(heads, 0, queries));
           });
       if (is_half_v<T> && !has_keys_)
         for (const detail::PositionRun& run : runs_.keys)
           for (const Size number : {0, 1})
-            store(rows_of(key_sums(number), {run.position, run.count}),
-                  gradient(head, 1 + number, run.rows(sample)));
+            store(heads, key_sums(number, {run.position, run.count}),
+                  gradient(heads, 1 + number, run.rows(heads.sample)));
     });
   }
 
  private:
   template <class F>
   void for_heads(const F& f) const {
-    for (Size sample = 0; sample < call_.samples; ++sample)
-      for (Size head = 0; head < heads_of(call_.layer); ++head) f(sample, head);
+    const Size heads = heads_of(call_.layer);
+    const bool of_samples = call_.samples > heads;
+    for (Size i = 0; i < std::min(heads, call_.samples); ++i) {
+      const Size all = std::max(heads, call_.samples);
+      for (Size begin = 0; begin < all; begin += at_once_)
+        f(HeadGroup{of_samples ? begin : i, of_samples ? i : begin, std::min(at_once_, all - begin),
+                    of_samples});
+    }
   }
 
-  /// Computes q k^T of a block in square 0.
-  Scores scores_of(Size head, const AttentionBlock& block) const {
-    const Matrix<State> s = square<State>(0, block);
-    call_.gemm(Trans::no, Trans::yes, part(call_.inputs[0], 3 * head, block.queries),
-               key(head, block.keys), 0, s);
-    const Matrix<State> statistics = statistics_of(head, block.queries);
-    return {s.data(), block.keys.count,  block.seen,
-            scale_,   statistics.data(), stride_of(statistics)};
+  template <class A, class B, class C>
+  void multiply(const HeadGroup& heads, Trans trans_a, Trans trans_b, const Heads<A>& a,
+                const Heads<B>& b, State beta, const Heads<C>& c) const {
+    call_.gemm(trans_a, trans_b, a.first, b.first, beta, c.first,
+               GemmBatch{heads.count, a.next, b.next, c.next});
+  }
+
+  /// Computes q k^T of a block in squares 0.
+  Scores scores_of(const HeadGroup& heads, const AttentionBlock& block) const {
+    const Heads<State> s = squares<State>(0, block);
+    multiply(heads, Trans::no, Trans::yes, part(call_.inputs[0], 3, 0, heads, block.queries),
+             key(heads, block.keys), 0, s);
+    return {s.rows(),         block.queries.count,
+            block.keys.count, block.seen,
+            scale_,           statistics_of(heads, block.queries).rows()};
   }
 
   /// Returns p and the gradients of the scores.
-  std::pair<Matrix<const T>, Matrix<const T>> score_gradients(Size head,
-                                                              const AttentionBlock& block,
-                                                              const Matrix<const T>& dy) const {
-    const Scores scores = scores_of(head, block);
-    const Matrix<State> dp = square<State>(1, block);
-    call_.gemm(Trans::no, Trans::yes, dy, value(head, block.keys), 0, dp);
-    const Matrix<T> p = probabilities(block);
-    Matrix<T> ds = square<T>(1, block);  // overwrites dp
+  std::pair<Heads<T>, Heads<T>> score_gradients(const HeadGroup& heads, const AttentionBlock& block,
+                                                const Heads<const T>& dy) const {
+    const Scores scores = scores_of(heads, block);
+    const Heads<State> dp = squares<State>(1, block);
+    multiply(heads, Trans::no, Trans::yes, dy, value(heads, block.keys), 0, dp);
+    const Heads<T> p = probabilities(block);
+    Heads<T> ds = squares<T>(1, block);  // overwrites dp
     if constexpr (is_half_v<T>)
-      ds = alias_matrix(p.data() + square_size(t_), block.queries.count, block.keys.count);
-    const Matrix<const T> y = part(call_.output, head, block.queries);
-    for_each_row(attention_scores_label, block.queries.count, block.keys.count,
-                 detail::ScoreGradients<T>{scores, dp.data(), p.data(), ds.data(), y.data(),
-                                           dy.data(), d_, stride_of(y)});
+      ds.first = alias_matrix(p.first.data() + at_once_ * square_, scores.rows, scores.cols);
+    const Heads<const T> y = part(Matrix<const T>(call_.output), 1, 0, heads, block.queries);
+    for_each_row(
+        attention_scores_label, heads.count * scores.rows, scores.cols,
+        detail::ScoreGradients<T>{scores, dp.rows(), p.rows(), ds.rows(), y.rows(), dy.rows(), d_});
     return {p, ds};
   }
 
   /// Writes unrounded sums to their place, divided by the sums of the softmax if there are
   /// statistics.
-  void store(const Matrix<State>& sums, const Matrix<T>& to, const State* statistics = nullptr,
-             Size stride = 0) const {
-    for_each_row(attention_store_label, static_cast<Size>(to.extent(0)), d_,
-                 detail::StoreRows<T>{sums.data(), stride_of(sums), statistics, stride, to.data(),
-                                      stride_of(to), d_});
+  void store(const HeadGroup& heads, const Heads<State>& sums, const Heads<T>& to,
+             const detail::HeadRows<State>& statistics = {}) const {
+    const Size rows = static_cast<Size>(to.first.extent(0));
+    for_each_row(attention_store_label, heads.count * rows, d_,
+                 detail::StoreRows<T>{sums.rows(), statistics, to.rows(), rows, d_});
   }
 
+  /// Returns the `number`-th of the `of_head` groups of d columns that each head has.
   template <class E>
-  static Size stride_of(const Matrix<E>& m) {
-    return static_cast<Size>(m.stride_0());
+  Heads<E> part(const Matrix<E>& of, Size of_head, Size number, const HeadGroup& heads,
+                const SampleRows& rows) const {
+    return {block_of(of, rows, {(of_head * heads.head + number) * d_, d_}),
+            heads.next(of, rows, of_head * d_)};
   }
-  /// Returns rows of the number-th group of d columns.
-  template <class E>
-  Matrix<E> part(const Matrix<E>& of, Size number, Range rows) const {
-    return block_of(of, rows, {number * d_, d_});
+  Heads<const T> key(const HeadGroup& heads, const SampleRows& rows) const {
+    return has_keys_ ? part(call_.inputs[1], 2, 0, heads, rows)
+                     : part(call_.inputs[0], 3, 1, heads, rows);
   }
-  Matrix<const T> key(Size head, Range rows) const {
-    return has_keys_ ? part(call_.inputs[1], 2 * head, rows)
-                     : part(call_.inputs[0], 3 * head + 1, rows);
-  }
-  Matrix<const T> value(Size head, Range rows) const {
-    return has_keys_ ? part(call_.inputs[1], 2 * head + 1, rows)
-                     : part(call_.inputs[0], 3 * head + 2, rows);
+  Heads<const T> value(const HeadGroup& heads, const SampleRows& rows) const {
+    return has_keys_ ? part(call_.inputs[1], 2, 1, heads, rows)
+                     : part(call_.inputs[0], 3, 2, heads, rows);
   }
   /// Returns the largest scores and sums of the softmax.
-  Matrix<State> statistics_of(Size head, Range queries) const {
-    return block_of(call_.saved, queries, {2 * head, 2});
+  Heads<State> statistics_of(const HeadGroup& heads, const SampleRows& queries) const {
+    return {block_of(call_.saved, queries, {2 * heads.head, 2}),
+            heads.next(call_.saved, queries, 2)};
   }
 
-  // Unrounded sums of a head: in the gradients and outputs themselves or, with a 16-bit compute
-  // type, in scratch memory. A ring keeps those of queries between its parts.
-  Matrix<State> query_sums(Size head, const Matrix<T>& matrix, Range queries) const {
+  // Unrounded sums: in the gradients and outputs themselves or, with a 16-bit compute type, in
+  // scratch memory. A ring keeps those of queries between its parts.
+  Heads<State> query_sums(const HeadGroup& heads, const Heads<T>& of,
+                          const SampleRows& queries) const {
     if constexpr (!is_half_v<T>)
-      return matrix;
+      return of;
     else if (call_.output_terms.data() != nullptr)
-      return part(call_.output_terms, head, queries);
+      return part(call_.output_terms, 1, 0, heads, queries);
     else
-      return alias_matrix(call_.scratch.data() + 3 * square_size(t_) + 2 * t_ * d_,
-                          static_cast<Size>(matrix.extent(0)), d_);
+      return {alias_matrix(key_sums(2).first.data(), queries.count, d_), query_rows(t_) * d_};
   }
-  Matrix<State> key_sums(Size number) const {  // by position
-    return alias_matrix(call_.scratch.data() + 3 * square_size(t_) + number * t_ * d_, t_, d_);
+  Heads<State> key_sums(Size number, Range positions = {}) const {
+    State* const first = call_.scratch.data() + at_once_ * (3 * square_ + number * t_ * d_);
+    return {alias_matrix(first + positions.begin * d_, positions.count, d_), t_ * d_};
   }
   /// Returns the gradients of keys (number 0) or values (1).
-  Matrix<State> key_gradient(Size head, Size number, const AttentionBlock& block) const {
-    if (has_keys_) return part(shared_gradient(), 2 * head + number, block.keys);
+  Heads<State> key_gradient(const HeadGroup& heads, Size number,
+                            const AttentionBlock& block) const {
+    if (has_keys_) return part(shared_gradient(), 2, number, heads, block.keys);
     if constexpr (is_half_v<T>)
-      return rows_of(key_sums(number), {block.key_position, block.keys.count});
+      return key_sums(number, {block.key_position, block.keys.count});
     else
-      return part(call_.input_gradients[0], 3 * head + 1 + number, block.keys);
+      return part(call_.input_gradients[0], 3, 1 + number, heads, block.keys);
   }
   /// Returns the gradient of the second input: a term of a sum.
   Matrix<State> shared_gradient() const {
@@ -261,20 +317,21 @@ class Attention {
       if (call_.input_gradient_terms[1].data() == nullptr) return call_.input_gradients[1];
     return call_.input_gradient_terms[1];
   }
-  /// Returns one of three blocks of scratch memory. 0: scores, then probabilities; 1: gradients; 2:
-  /// probabilities and gradients of a 16-bit compute type.
+  /// Returns one of three blocks of scratch memory for each head. 0: scores, then probabilities; 1:
+  /// gradients; 2: probabilities and gradients of a 16-bit compute type.
   template <class E>
-  Matrix<E> square(Size number, const AttentionBlock& block) const {
-    return alias_matrix(reinterpret_cast<E*>(call_.scratch.data() + number * square_size(t_)),
-                        block.queries.count, block.keys.count);
+  Heads<E> squares(Size number, const AttentionBlock& block) const {
+    return {alias_matrix(reinterpret_cast<E*>(call_.scratch.data() + number * at_once_ * square_),
+                         block.queries.count, block.keys.count),
+            square_};
   }
-  Matrix<T> probabilities(const AttentionBlock& block) const {
-    return square<T>(is_half_v<T> ? 2 : 0, block);
+  Heads<T> probabilities(const AttentionBlock& block) const {
+    return squares<T>(is_half_v<T> ? 2 : 0, block);
   }
 
   const LayerCall<T>& call_;
   AttentionRuns runs_;
-  Size t_, d_;
+  Size t_, d_, at_once_, square_;
   bool has_keys_;
   State scale_;
 };

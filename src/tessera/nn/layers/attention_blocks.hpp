@@ -14,13 +14,22 @@ namespace tessera::detail {
 // larger products.
 inline constexpr Size query_block = on_host ? 64 : 1024, key_block = on_host ? 512 : 4096;
 
+/// Rows of a sample.
+struct SampleRows : Range {
+  Size next;  ///< rows to those of the next sample
+};
+
 /// Rows of a matrix that are neighbouring positions of a sample.
 struct PositionRun {
   Size first;   ///< row of the first position, of sample 0
   Size stride;  ///< rows from one sample to the next
   Size position, count;
   Size end() const { return position + count; }
-  Range rows(Size sample) const { return {first + sample * stride, count}; }
+  /// Returns `n` of the rows of a sample, from `from` on.
+  SampleRows rows(Size sample, Size from, Size n) const {
+    return {{first + sample * stride + from, n}, stride};
+  }
+  SampleRows rows(Size sample) const { return rows(sample, 0, count); }
 };
 
 /// Returns the runs of `samples` samples in a matrix with the rows of these parts of the share.
@@ -59,10 +68,10 @@ struct AttentionRuns {
 /// A block of scores of a sample. Blocks without a visible key are left out, and so are the keys
 /// behind the last visible one.
 struct AttentionBlock {
-  Range queries, keys;  ///< rows
-  Size key_position;    ///< of the first key
-  Size seen;      ///< keys of the block that the first query sees; each next one sees one more
-  bool is_first;  ///< the first block of these queries
+  SampleRows queries, keys;
+  Size key_position;  ///< of the first key
+  Size seen;          ///< keys of the block that the first query sees; each next one sees one more
+  bool is_first;      ///< the first block of these queries
 };
 
 /// Calls f(block) for the blocks of a sample, and finish(queries) after the last block of some
@@ -71,17 +80,14 @@ template <class F, class Finish>
 void for_each_block(const AttentionRuns& runs, Size sample, const F& f, const Finish& finish) {
   for (auto run = runs.queries.rbegin(); run != runs.queries.rend(); ++run)
     for (Size q = (run->count - 1) / query_block * query_block; q >= 0; q -= query_block) {
-      const Range queries{run->rows(sample).begin + q, std::min(query_block, run->count - q)};
+      const SampleRows queries = run->rows(sample, q, std::min(query_block, run->count - q));
       const Size position = run->position + q;
       bool is_first = true;
       for (const PositionRun& keys : runs.keys) {
         const Size visible = std::min(keys.count, position + queries.count - keys.position);
         for (Size k = 0; k < visible; k += key_block, is_first = false)
-          f(AttentionBlock{queries,
-                           {keys.rows(sample).begin + k, std::min(key_block, visible - k)},
-                           keys.position + k,
-                           position + 1 - keys.position - k,
-                           is_first});
+          f(AttentionBlock{queries, keys.rows(sample, k, std::min(key_block, visible - k)),
+                           keys.position + k, position + 1 - keys.position - k, is_first});
       }
       finish(queries);
     }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Kernels on a block of attention scores: `rows` queries, `cols` keys. One row per query.
+// Kernels on a block of attention scores of some heads: `rows` queries, `cols` keys each. They run
+// with one team for each query of each head.
 #pragma once
 
 #include <cmath>
@@ -10,15 +11,24 @@
 
 namespace tessera::detail {
 
+/// A pointer to the elements of a row of the first head, and the distances to the next ones.
+template <class E>
+struct HeadRows {
+  E* data;
+  Size stride;  ///< from one row to the next
+  Size next;    ///< from one head to the next
+
+  KOKKOS_INLINE_FUNCTION E* row(Size head, Size i) const { return data + head * next + i * stride; }
+};
+
 /// The block: scores s = q k^T, not scaled, and the statistics of its rows.
 template <class Math>
 struct ScoreBlock {
-  Math* s;
-  Size cols;
-  Size seen;         ///< keys of the block that its first query sees; each next query sees one more
-  Math scale;        ///< of the scores in the softmax
-  Math* statistics;  ///< by row: largest scaled score, sum of exp(scaled score - largest)
-  Size stride;       ///< of the statistics
+  HeadRows<Math> s;
+  Size rows, cols;
+  Size seen;   ///< keys of the block that its first query sees; each next query sees one more
+  Math scale;  ///< of the scores in the softmax
+  HeadRows<Math> statistics;  ///< largest scaled score, sum of exp(scaled score - largest)
 
   KOKKOS_INLINE_FUNCTION Size seen_by(Size row) const {
     const Size n = seen + row;
@@ -32,17 +42,18 @@ template <class T>
 struct AddToSoftmax {
   using Math = StateOf<T>;
   ScoreBlock<Math> block;
-  T* p;
-  Math* sums;  ///< (rows, width) of earlier blocks
-  Size width, sums_stride;
+  HeadRows<T> p;
+  HeadRows<Math> sums;  ///< of earlier blocks
+  Size width;
   bool is_first;
 
   template <class Team>
   KOKKOS_INLINE_FUNCTION void operator()(const Team& team) const {
     using std::exp;
-    const Size i = team.league_rank(), n = block.seen_by(i), hidden = block.cols - n;
-    Math *const in = block.s + i * block.cols, *const row = block.statistics + i * block.stride;
-    T* const out = p + i * block.cols;
+    const Size head = team.league_rank() / block.rows, i = team.league_rank() % block.rows;
+    const Size n = block.seen_by(i), hidden = block.cols - n;
+    Math *const in = block.s.row(head, i), *const row = block.statistics.row(head, i);
+    T* const out = p.row(head, i);
     const Math factor = block.scale,
                before = is_first ? -Kokkos::Experimental::infinity_v<Math> : row[0];
     const Math here =
@@ -61,7 +72,7 @@ struct AddToSoftmax {
     for_each_lane(Kokkos::TeamVectorRange(team, hidden), hidden,
                   [=](Size j) { out[n + j] = Math(0); });
     if (is_first || shrink == Math(1)) return;
-    Math* const sum_of_row = sums + i * sums_stride;
+    Math* const sum_of_row = sums.row(head, i);
     for_each_lane(Kokkos::TeamVectorRange(team, width), width,
                   [=](Size j) { sum_of_row[j] *= shrink; });
   }
@@ -73,23 +84,23 @@ template <class T>
 struct ScoreGradients {
   using Math = StateOf<T>;
   ScoreBlock<Math> block;
-  const Math* dp;
-  T *p, *ds;
-  const T *y, *dy;  ///< rows of the output and of its gradient
-  Size width, y_stride;
+  HeadRows<Math> dp;
+  HeadRows<T> p, ds;
+  HeadRows<const T> y, dy;  ///< the output and its gradient
+  Size width;
 
   template <class Team>
   KOKKOS_INLINE_FUNCTION void operator()(const Team& team) const {
     using std::log;
-    const Size i = team.league_rank(), first = i * block.cols;
+    const Size head = team.league_rank() / block.rows, i = team.league_rank() % block.rows;
     const Size n = block.seen_by(i), hidden = block.cols - n;
-    const T *const made = y + i * y_stride, *const gradient = dy + i * y_stride;
+    const T *const made = y.row(head, i), *const gradient = dy.row(head, i);
     const Math mean = reduce_lanes<Kokkos::Sum, Math>(team, width, [=](Size j) {
       return static_cast<Math>(made[j]) * static_cast<Math>(gradient[j]);
     });
-    const Math *const row = block.statistics + i * block.stride, *const s = block.s + first;
-    const Math *const in = dp + first, factor = block.scale, shift = row[0] + log(row[1]);
-    T *const out_p = p + first, *const out_ds = ds + first;
+    const Math *const row = block.statistics.row(head, i), *const s = block.s.row(head, i);
+    const Math *const in = dp.row(head, i), factor = block.scale, shift = row[0] + log(row[1]);
+    T *const out_p = p.row(head, i), *const out_ds = ds.row(head, i);
     for_each_lane(Kokkos::TeamVectorRange(team, n), n, [=](Size j) {
       const Math probability = exp_of_nonpositive(factor * s[j] - shift);
       const Math score_gradient = factor * probability * (in[j] - mean);
@@ -105,19 +116,16 @@ struct ScoreGradients {
 template <class T>
 struct StoreRows {
   using Math = StateOf<T>;
-  const Math* in;
-  Size in_stride;
-  const Math* statistics;
-  Size stride;
-  T* out;
-  Size out_stride, width;
+  HeadRows<Math> in, statistics;
+  HeadRows<T> out;
+  Size rows, width;
 
   template <class Team>
   KOKKOS_INLINE_FUNCTION void operator()(const Team& team) const {
-    const Size i = team.league_rank();
-    const Math factor = statistics == nullptr ? Math(1) : Math(1) / statistics[i * stride + 1];
-    const Math* const from = in + i * in_stride;
-    T* const to = out + i * out_stride;
+    const Size head = team.league_rank() / rows, i = team.league_rank() % rows;
+    const Math factor = statistics.data == nullptr ? Math(1) : Math(1) / statistics.row(head, i)[1];
+    const Math* const from = in.row(head, i);
+    T* const to = out.row(head, i);
     for_each_lane(Kokkos::TeamVectorRange(team, width), width,
                   [=](Size j) { to[j] = factor * from[j]; });
   }

@@ -21,7 +21,7 @@ Layout fourier_along_context(const LayerSpec&, ContextAttention) {
 }
 
 detail::FourierModes output_modes(const LayerSpec& layer) {
-  return {layer.grid, layer.out_begin, layer.out, layer.share};
+  return {layer, layer.out_begin, layer.out};
 }
 
 template <class T>
@@ -50,7 +50,8 @@ constexpr LayerRow fourier_row{
           const detail::FourierModes of = output_modes(layer);
           return LayerProducts{of.products_to_modes(samples), of.products_to_grid(samples)};
         },
-    .scratch = [](const LayerSpec& layer, Size) { return output_modes(layer).scratch(); },
+    .scratch = [](const LayerSpec& layer,
+                  Size samples) { return output_modes(layer).scratch(samples); },
     .sums_in_blocks = true,
     .forward = [](const auto& call) { fourier_forward(call); },
     .backward = [](const auto& call) { fourier_backward(call); }};

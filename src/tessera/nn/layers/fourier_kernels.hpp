@@ -69,8 +69,11 @@ struct FourierSums {
   Size modes, width;
   Size first, count;  ///< as in FourierModes
   Size least;         ///< |k1| of the first two rows
+  Size magnitudes;    ///< rows / 2
 
   KOKKOS_INLINE_FUNCTION Size columns() const { return 2 * modes * width; }
+  /// Returns the elements of the sums of a sample.
+  KOKKOS_INLINE_FUNCTION Size sums() const { return 2 * magnitudes * columns(); }
   KOKKOS_INLINE_FUNCTION bool is_real(Size column) const { return column / width % 2 == 0; }
   /// Returns the column with the imaginary part of a real one, and the other way round.
   KOKKOS_INLINE_FUNCTION Size partner(Size column) const {
@@ -78,7 +81,8 @@ struct FourierSums {
   }
 };
 
-/// Makes modes of sums: cosines + i sines for k1 >= 0, cosines - i sines for k1 < 0.
+/// Makes modes of the sums of each sample: cosines + i sines for k1 >= 0, cosines - i sines for k1
+/// < 0.
 template <class State, class Out>
 struct ModesOfSums {
   FourierSums of;
@@ -86,11 +90,13 @@ struct ModesOfSums {
   Out* to;
 
   KOKKOS_INLINE_FUNCTION void operator()(Size i) const {
-    const Size column = i % of.columns(), k = of.first + i / of.columns();
+    const Size column = i % of.columns(), frequency = i / of.columns(),
+               k = of.first + frequency % of.count;
+    const State* const own = sums + frequency / of.count * of.sums();
     const bool negative = k >= of.modes;
     const Size row = 2 * ((negative ? 2 * of.modes - k : k) - of.least);
-    const State cosines = sums[row * of.columns() + column],
-                sines = sums[(row + 1) * of.columns() + of.partner(column)];
+    const State cosines = own[row * of.columns() + column],
+                sines = own[(row + 1) * of.columns() + of.partner(column)];
     to[i] = of.is_real(column) == negative ? cosines + sines : cosines - sines;
   }
 };
@@ -103,7 +109,9 @@ struct SumsOfModes {
   T* sums;
 
   KOKKOS_INLINE_FUNCTION void operator()(Size i) const {
-    const Size column = i % of.columns(), row = i / of.columns(), k = of.least + row / 2;
+    const Size sample = i / of.sums(), column = i % of.columns();
+    const Size row = i % of.sums() / of.columns(), k = of.least + row / 2;
+    const T* const own = from + sample * of.count * of.columns();
     const bool sines = row % 2 == 1;
     const Size at = sines ? of.partner(column) : column;
     StateOf<T> sum = 0;
@@ -112,7 +120,7 @@ struct SumsOfModes {
       const Size each = negative ? 2 * of.modes - k : k;
       if (each < of.first || each >= of.first + of.count || negative != (each >= of.modes))
         continue;
-      const StateOf<T> value = from[(each - of.first) * of.columns() + at];
+      const StateOf<T> value = own[(each - of.first) * of.columns() + at];
       sum += sines && of.is_real(column) == negative ? -value : value;
     }
     sums[i] = sum;

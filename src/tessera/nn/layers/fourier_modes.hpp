@@ -7,7 +7,7 @@
 
 #include <Kokkos_Core.hpp>
 
-#include <tessera/nn/layers/layer_spec.hpp>
+#include <tessera/nn/layers/at_once.hpp>
 
 namespace tessera::detail {
 
@@ -53,19 +53,21 @@ struct GridRows {
 /// modes are sums over the ranks.
 struct FourierModes {
   /// The modes in `columns` columns from `begin` on.
-  FourierModes(const FourierGrid& grid, Size begin, Size columns, const PositionShare& of = {})
-      : share(of),
-        n(grid.n),
-        modes(grid.modes),
-        width(grid.width),
+  FourierModes(const LayerSpec& layer, Size begin, Size columns)
+      : share(layer.share),
+        n(layer.grid.n),
+        modes(layer.grid.modes),
+        width(layer.grid.width),
         first(begin / group()),
         count(columns / group()),
-        rest(begin % group() + columns % group()) {}
+        rest(begin % group() + columns % group()),
+        room(layer.room) {}
 
   PositionShare share;
   Size n, modes, width;
   Size first, count;
   Size rest;  ///< columns that are not part of a whole frequency k1
+  Size room;  ///< LayerSpec::room
 
   /// Columns of one frequency k1.
   Size group() const { return 2 * modes * width; }
@@ -89,29 +91,37 @@ struct FourierModes {
 
   /// Returns true if the rank has only some positions of the grid.
   bool has_part() const { return share.ways > 1; }
+  /// Returns how many of some samples are transformed at once.
+  Size samples_at_once(Size samples) const { return at_once(room, samples, between()); }
   GridRows rows() const { return {has_part() ? share : PositionShare{n * n}, n}; }
 
-  /// Elements of the matrices of cosines and sines, and of one sample between the products.
-  Size scratch() const {
+  /// Elements of one sample between the products.
+  Size between() const {
+    return has_part() ? rows().count() * group() : 2 * magnitudes().count * n * width;
+  }
+  /// Elements of the matrices of cosines and sines, and of the samples between the products.
+  Size scratch(Size samples) const {
     const Size sums = 2 * magnitudes().count, count = rows().count();
     return sums * count + 2 * (4 * modes * n) +
-           (has_part() ? (count + sums) * group() : sums * n * width);
+           samples_at_once(samples) * (between() + (has_part() ? sums * group() : 0));
   }
 
   std::vector<GemmShape> products_to_modes(Size samples) const {
-    const Size sums = 2 * magnitudes().count;
+    const Size sums = 2 * magnitudes().count, together = of_one_launch(samples_at_once(samples));
     if (!has_part())
-      return {{sums, n * width, n, samples}, {2 * modes, width, 2 * n, samples * count}};
-    return with_rows({sums, group(), rows().count(), samples}, [&](Size points) {
-      return GemmShape{2 * modes, width, points, samples};
+      return {{sums, n * width, n, samples, together},
+              {2 * modes, width, 2 * n, samples * count, together}};
+    return with_rows({sums, group(), rows().count(), samples, together}, [&](Size points) {
+      return GemmShape{2 * modes, width, points, samples, together};
     });
   }
   std::vector<GemmShape> products_to_grid(Size samples) const {
-    const Size sums = 2 * magnitudes().count;
+    const Size sums = 2 * magnitudes().count, together = of_one_launch(samples_at_once(samples));
     if (!has_part())
-      return {{2 * n, width, 2 * modes, samples * count}, {n, n * width, sums, samples}};
-    return with_rows({rows().count(), group(), sums, samples}, [&](Size points) {
-      return GemmShape{points, width, 2 * modes, samples};
+      return {{2 * n, width, 2 * modes, samples * count, together},
+              {n, n * width, sums, samples, together}};
+    return with_rows({rows().count(), group(), sums, samples, together}, [&](Size points) {
+      return GemmShape{points, width, 2 * modes, samples, together};
     });
   }
 

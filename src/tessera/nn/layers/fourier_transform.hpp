@@ -18,13 +18,15 @@ template <class T>
 class FourierTransform {
  public:
   /// Makes the matrices in the scratch memory of the call, in less time than one sample takes. Sums
-  /// over frequencies are added in a tree over `blocks` balanced blocks of them, a power of two.
+  /// over frequencies are added in a tree over `blocks` balanced blocks of them, a power of two;
+  /// with more than one, samples are transformed one by one.
   FourierTransform(const LayerCall<T>& call, const FourierModes& of, FourierScale scale,
                    Size blocks)
       : gemm_(call.gemm),
         samples_(call.samples),
         of_(of),
         blocks_(blocks),
+        at_once_(blocks > 1 ? 1 : of.samples_at_once(call.samples)),
         magnitudes_(of.magnitudes()),
         rows_(of.rows()) {
     StateOf<T>* at = call.scratch.data();
@@ -36,6 +38,7 @@ class FourierTransform {
     along_first_ = take(sums, rows_.count());
     along_second_ = take(2 * 2 * of.modes, 2 * of.n);
     between_ = of.has_part() ? take(rows_.count(), of.group()) : take(sums, of.n * of.width);
+    at += (at_once_ - 1) * size_between();  // of the other samples
     sums_ = at;
     const Size firsts = sums * rows_.count();
     for_each(fourier_matrices_label, firsts + static_cast<Size>(along_second_.span()),
@@ -47,25 +50,24 @@ class FourierTransform {
   template <class Out>
   void to_modes(const Matrix<const T>& fields, const Matrix<Out>& modes) const {
     if (of_.has_part()) return part_to_modes(fields, modes);
-    for (Size s = 0; s < samples_; ++s)
+    for_samples([&](Size s, Size count) {
       for (Size b = 0; b < blocks_; ++b) {
         const Range block = balanced_split(of_.count, blocks_, b), rows = rows_of_block(block);
         gemm_(Trans::no, Trans::no, rows_of(along_first_, rows), field(fields, s), 0,
-              rows_of(between_, rows));
+              rows_of(between_, rows), GemmBatch{count, 0, size_of_field(), size_between()});
         for (Size k = block.begin; k < block.end(); ++k)
-          gemm_(Trans::no, Trans::no, along_second(k), between(k), 0, frequency(modes, s, k));
+          gemm_(Trans::no, Trans::no, along_second(k), between(k), 0, frequency(modes, s, k),
+                GemmBatch{count, 0, size_between(), size_of_modes()});
       }
+    });
   }
 
   /// The transpose of to_modes().
   template <class Out>
   void to_grid(const Matrix<const T>& modes, const Matrix<Out>& fields) const {
     if (of_.has_part()) return part_to_grid(modes, fields);
-    for (Size s = 0; s < samples_; ++s) {
-      if (blocks_ == 1) {
-        block_to_grid(modes, s, {0, of_.count}, field(fields, s));
-        continue;
-      }
+    for_samples([&](Size s, Size count) {
+      if (blocks_ == 1) return block_to_grid(modes, s, {0, of_.count}, field(fields, s), count);
       for (Size b = 0; b < blocks_; ++b) {
         block_to_grid(modes, s, balanced_split(of_.count, blocks_, b), node(b));
         join_complete_nodes({b, 1}, [&](Size to, Size from) {
@@ -79,7 +81,7 @@ class FourierTransform {
       Out* const out = field(fields, s).data();
       for_each(
           fourier_join_label, node(0).span(), KOKKOS_LAMBDA(Size i) { out[i] = sum[i]; });
-    }
+    });
   }
 
  private:
@@ -88,33 +90,46 @@ class FourierTransform {
   template <class Out>
   void part_to_modes(const Matrix<const T>& fields, const Matrix<Out>& modes) const {
     const Matrix<StateOf<T>> sums = alias_matrix(sums_, 2 * magnitudes_.count, of_.group());
-    for (Size s = 0; s < samples_; ++s) {
+    for_samples([&](Size s, Size count) {
       for (Size i = 0; i < rows_.count(); ++i)
         gemm_(Trans::no, Trans::no, along_second(rows_.part(i)),
-              positions(fields, s, rows_.part(i)), 0, row_between(i));
-      gemm_(Trans::no, Trans::no, along_first_, between_, 0, sums);
-      for_each(fourier_sums_label, of_.count * of_.group(),
-               ModesOfSums<StateOf<T>, Out>{sums_of_rows(), sums_,
-                                            modes.data() + s * of_.count * of_.group()});
-    }
+              positions(fields, s, rows_.part(i)), 0, row_between(i),
+              GemmBatch{count, 0, size_of_field(), size_between()});
+      gemm_(Trans::no, Trans::no, along_first_, between_, 0, sums,
+            GemmBatch{count, 0, size_between(), static_cast<Size>(sums.span())});
+      for_each(
+          fourier_sums_label, count * size_of_modes(),
+          ModesOfSums<StateOf<T>, Out>{sums_of_rows(), sums_, modes.data() + s * size_of_modes()});
+    });
   }
   template <class Out>
   void part_to_grid(const Matrix<const T>& modes, const Matrix<Out>& fields) const {
     const Matrix<T> sums =
         alias_matrix(reinterpret_cast<T*>(sums_), 2 * magnitudes_.count, of_.group());
-    for (Size s = 0; s < samples_; ++s) {
-      for_each(
-          fourier_sums_label, static_cast<Size>(sums.span()),
-          SumsOfModes<T>{sums_of_rows(), modes.data() + s * of_.count * of_.group(), sums.data()});
-      gemm_(Trans::yes, Trans::no, along_first_, sums, 0, between_);
+    for_samples([&](Size s, Size count) {
+      for_each(fourier_sums_label, count * static_cast<Size>(sums.span()),
+               SumsOfModes<T>{sums_of_rows(), modes.data() + s * size_of_modes(), sums.data()});
+      gemm_(Trans::yes, Trans::no, along_first_, sums, 0, between_,
+            GemmBatch{count, 0, static_cast<Size>(sums.span()), size_between()});
       for (Size i = 0; i < rows_.count(); ++i)
         gemm_(Trans::yes, Trans::no, along_second(rows_.part(i)), row_between(i), 0,
-              positions(fields, s, rows_.part(i)));
-    }
+              positions(fields, s, rows_.part(i)),
+              GemmBatch{count, 0, size_between(), size_of_field()});
+    });
   }
 
+  /// Calls f(first, count) for groups of samples.
+  template <class F>
+  void for_samples(const F& f) const {
+    for (Size s = 0; s < samples_; s += at_once_) f(s, std::min(at_once_, samples_ - s));
+  }
+  // Elements from one sample to the next.
+  Size size_of_field() const { return rows_.positions() * of_.width; }
+  Size size_of_modes() const { return of_.count * of_.group(); }
+  Size size_between() const { return static_cast<Size>(between_.span()); }
+
   FourierSums sums_of_rows() const {
-    return {of_.modes, of_.width, of_.first, of_.count, magnitudes_.begin};
+    return {of_.modes, of_.width, of_.first, of_.count, magnitudes_.begin, magnitudes_.count};
   }
   /// Returns the factors for the points of a row: those of real numbers, for k1 >= 0.
   Matrix<T> along_second(const GridRows::Part& row) const {
@@ -128,15 +143,17 @@ class FourierTransform {
     return alias_matrix(between_.data() + i * of_.group(), 2 * of_.modes, of_.width);
   }
 
-  /// Sets a field to the contribution of a block of frequencies.
+  /// Sets the fields of `count` samples to the contribution of a block of frequencies.
   template <class Out>
-  void block_to_grid(const Matrix<const T>& modes, Size s, Range block,
-                     const Matrix<Out>& field) const {
+  void block_to_grid(const Matrix<const T>& modes, Size s, Range block, const Matrix<Out>& field,
+                     Size count = 1) const {
     for (Size k = block.begin; k < block.end(); ++k)
       gemm_(Trans::yes, Trans::no, along_second(k), frequency(modes, s, k),
-            comes_again(k, block) ? 1 : 0, between(k));
+            comes_again(k, block) ? 1 : 0, between(k),
+            GemmBatch{count, 0, size_of_modes(), size_between()});
     const Range rows = rows_of_block(block);
-    gemm_(Trans::yes, Trans::no, rows_of(along_first_, rows), rows_of(between_, rows), 0, field);
+    gemm_(Trans::yes, Trans::no, rows_of(along_first_, rows), rows_of(between_, rows), 0, field,
+          GemmBatch{count, 0, size_between(), size_of_field()});
   }
 
   template <class E>
@@ -176,7 +193,7 @@ class FourierTransform {
   const Gemm<T>& gemm_;
   Size samples_;
   FourierModes of_;
-  Size blocks_;
+  Size blocks_, at_once_;
   Range magnitudes_;
   GridRows rows_;
   Matrix<T> along_first_, along_second_, between_;

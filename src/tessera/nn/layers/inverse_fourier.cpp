@@ -19,7 +19,7 @@ Layout inverse_fourier_along_context(const LayerSpec&, ContextAttention) {
 }
 
 detail::FourierModes input_modes(const LayerSpec& layer) {
-  return {layer.grid, layer.in_begin, layer.in, layer.share};
+  return {layer, layer.in_begin, layer.in};
 }
 
 template <class T>
@@ -43,7 +43,8 @@ constexpr LayerRow inverse_fourier_row{
           const detail::FourierModes of = input_modes(layer);
           return LayerProducts{of.products_to_grid(samples), of.products_to_modes(samples)};
         },
-    .scratch = [](const LayerSpec& layer, Size) { return input_modes(layer).scratch(); },
+    .scratch = [](const LayerSpec& layer,
+                  Size samples) { return input_modes(layer).scratch(samples); },
     .sums_in_blocks = true,
     .forward = [](const auto& call) { inverse_fourier_forward(call); },
     .backward =

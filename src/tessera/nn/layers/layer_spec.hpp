@@ -2,6 +2,7 @@
 #pragma once
 
 #include <array>
+#include <cmath>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -130,6 +131,9 @@ struct LayerSpec {
   /// The rows of a sample, if `context` splits positions. With `positions` = share.total, matrices
   /// have the rows of all ranks: those of rank 0 for all samples, then those of rank 1, and so on.
   PositionShare share{};
+  /// Limit on the elements that the matrices of one kind, of all samples, heads or modes that are
+  /// multiplied at once, have in scratch memory; 0: what suits the device (at_once.hpp).
+  Size room = 0;
   /// First column of a rank's part of the inputs and of the output; 0 if they are whole.
   Size in_begin = 0, out_begin = 0;
 
@@ -184,6 +188,10 @@ struct PassCount {
 struct GemmShape {
   Size m = 0, n = 0, k = 0;
   Size times = 1;
+  Size at_once = 1;  ///< products of one launch
+  double launches() const {
+    return std::ceil(static_cast<double>(times) / static_cast<double>(at_once));
+  }
   /// 2 m n k per product. A double, because those of large machines exceed 64 bits; exact up to
   /// 2^53.
   constexpr double flops() const {

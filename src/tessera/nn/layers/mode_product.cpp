@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
 #include <string>
 #include <utility>
 
 #include <tessera/base/alias.hpp>
 #include <tessera/base/for_each.hpp>
 #include <tessera/nn/columns.hpp>
+#include <tessera/nn/layers/at_once.hpp>
 #include <tessera/nn/layers/layer_call.hpp>
 #include <tessera/nn/layers/layers.hpp>
 
@@ -22,14 +24,20 @@ std::vector<Layout> mode_product_layouts() {
   return {modes};
 }
 
+Size modes_at_once(const LayerSpec& layer) {
+  const Size w = layer.grid.width;
+  return detail::at_once(layer.room, layer.in / (2 * w), 4 * w * w);
+}
+
 LayerProducts mode_product_products(const LayerSpec& layer, Size samples) {
   const Size w = layer.grid.width, modes = layer.in / (2 * w);
   const Size rows = samples * layer.positions;
-  const GemmShape product{rows, 2 * w, 2 * w, modes};
-  return {{product}, {{2 * w, 2 * w, rows, modes}, product}};
+  const Size together = detail::of_one_launch(modes_at_once(layer));
+  const GemmShape product{rows, 2 * w, 2 * w, modes, together};
+  return {{product}, {{2 * w, 2 * w, rows, modes, together}, product}};
 }
 
-/// Turns the complex factors R of a mode, (Re; Im) of shape (2 w, w), into the real matrix
+/// Turns the complex factors R of each mode, (Re; Im) of shape (2 w, w), into the real matrix
 /// ((Re, Im), (-Im, Re)) of shape (2 w, 2 w). A row (Re x, Im x) times it is (Re x R, Im x R).
 template <class T>
 struct ExpandFactors {
@@ -39,10 +47,10 @@ struct ExpandFactors {
 
   template <class Team>
   KOKKOS_INLINE_FUNCTION void operator()(const Team& team) const {
-    const Size i = team.league_rank(), width = w;
-    const T* const real = factors + i * w;
+    const Size mode = team.league_rank() / w, i = team.league_rank() % w, width = w;
+    const T* const real = factors + (mode * 2 * w + i) * w;
     const T* const imaginary = real + w * w;
-    T* const above = expanded + i * 2 * w;
+    T* const above = expanded + (mode * 2 * w + i) * 2 * w;
     T* const below = above + w * 2 * w;
     detail::for_each_lane(Kokkos::TeamVectorRange(team, width), width, [=](Size j) {
       above[j] = below[width + j] = real[j];
@@ -62,10 +70,10 @@ struct JoinGradients {
 
   template <class Team>
   KOKKOS_INLINE_FUNCTION void operator()(const Team& team) const {
-    const Size i = team.league_rank(), width = w;
-    const State* const above = expanded + i * 2 * w;
+    const Size mode = team.league_rank() / w, i = team.league_rank() % w, width = w;
+    const State* const above = expanded + (mode * 2 * w + i) * 2 * w;
     const State* const below = above + w * 2 * w;
-    State* const real = factors + i * w;
+    State* const real = factors + (mode * 2 * w + i) * w;
     State* const imaginary = real + w * w;
     const bool adds = add;
     detail::for_each_lane(Kokkos::TeamVectorRange(team, width), width, [=](Size j) {
@@ -81,12 +89,16 @@ class ModeProduct {
   using State = StateOf<T>;
 
   explicit ModeProduct(const LayerCall<T>& call)
-      : call_(call), w_(call.layer.grid.width), modes_(call.layer.in / (2 * w_)) {}
+      : call_(call),
+        w_(call.layer.grid.width),
+        modes_(call.layer.in / (2 * w_)),
+        at_once_(modes_at_once(call.layer)) {}
 
   void forward() const {
-    for (Size mode = 0; mode < modes_; ++mode)
-      call_.gemm(Trans::no, Trans::no, columns(call_.inputs[0], mode), expanded(mode), 0,
-                 columns(call_.output, mode));
+    for_modes([&](Range modes) {
+      call_.gemm(Trans::no, Trans::no, columns(call_.inputs[0], modes), expanded(modes), 0,
+                 columns(call_.output, modes), GemmBatch{modes.count, 2 * w_, square_, 2 * w_});
+    });
   }
 
   void backward() const {
@@ -94,45 +106,54 @@ class ModeProduct {
     if (call_.layer.share.ways > 1 && !call_.add_parameter_gradients &&
         call_.parameter_gradients[0].data() != nullptr)
       Kokkos::deep_copy(ExecSpace(), call_.parameter_gradients[0], State(0));
-    for (Size mode = 0; mode < modes_; ++mode) {
-      const Matrix<const T> dy = columns(call_.output_gradient, mode);
+    for_modes([&](Range modes) {
+      const Matrix<const T> dy = columns(call_.output_gradient, modes);
       if (call_.parameter_gradients[0].data() != nullptr) {
-        const Matrix<State> sums = square<State>(1);
-        call_.gemm(Trans::yes, Trans::no, columns(call_.inputs[0], mode), dy, 0, sums);
-        for_each_row(mode_join_label, w_, 4 * w_,
-                     JoinGradients<State>{sums.data(), factors(call_.parameter_gradients[0], mode),
+        const Matrix<State> sums = squares<State>(1);
+        call_.gemm(Trans::yes, Trans::no, columns(call_.inputs[0], modes), dy, 0, sums,
+                   GemmBatch{modes.count, 2 * w_, 2 * w_, square_});
+        for_each_row(mode_join_label, modes.count * w_, 4 * w_,
+                     JoinGradients<State>{sums.data(), factors(call_.parameter_gradients[0], modes),
                                           w_, call_.add_parameter_gradients});
       }
       if (call_.wants_input_gradient(0))
-        call_.gemm(Trans::no, Trans::yes, dy, expanded(mode), 0,
-                   columns(call_.input_gradients[0], mode));
-    }
+        call_.gemm(Trans::no, Trans::yes, dy, expanded(modes), 0,
+                   columns(call_.input_gradients[0], modes),
+                   GemmBatch{modes.count, 2 * w_, square_, 2 * w_});
+    });
   }
 
  private:
-  template <class E>
-  Matrix<E> columns(const Matrix<E>& of, Size mode) const {
-    return block_of(of, {0, static_cast<Size>(of.extent(0))}, {mode * 2 * w_, 2 * w_});
-  }
-  template <class E>
-  E* factors(const Vector<E>& of, Size mode) const {
-    return of.data() + (call_.layer.share.part * modes_ + mode) * 2 * w_ * w_;
-  }
-  template <class E>
-  Matrix<E> square(Size number) const {
-    return alias_matrix(reinterpret_cast<E*>(call_.scratch.data() + number * 4 * w_ * w_), 2 * w_,
-                        2 * w_);
+  template <class F>
+  void for_modes(const F& f) const {
+    for (Size mode = 0; mode < modes_; mode += at_once_)
+      f(Range{mode, std::min(at_once_, modes_ - mode)});
   }
 
-  Matrix<T> expanded(Size mode) const {
-    const Matrix<T> made = square<T>(0);
-    for_each_row(mode_expand_label, w_, 4 * w_,
-                 ExpandFactors<T>{factors(call_.parameters[0], mode), made.data(), w_});
+  // These return the columns, factors or matrix of the first of some modes; the others follow.
+  template <class E>
+  Matrix<E> columns(const Matrix<E>& of, Range modes) const {
+    return block_of(of, {0, static_cast<Size>(of.extent(0))}, {modes.begin * 2 * w_, 2 * w_});
+  }
+  template <class E>
+  E* factors(const Vector<E>& of, Range modes) const {
+    return of.data() + (call_.layer.share.part * modes_ + modes.begin) * 2 * w_ * w_;
+  }
+  template <class E>
+  Matrix<E> squares(Size number) const {
+    return alias_matrix(reinterpret_cast<E*>(call_.scratch.data() + number * at_once_ * square_),
+                        2 * w_, 2 * w_);
+  }
+
+  Matrix<T> expanded(Range modes) const {
+    const Matrix<T> made = squares<T>(0);
+    for_each_row(mode_expand_label, modes.count * w_, 4 * w_,
+                 ExpandFactors<T>{factors(call_.parameters[0], modes), made.data(), w_});
     return made;
   }
 
   const LayerCall<T>& call_;
-  Size w_, modes_;
+  Size w_, modes_, at_once_, square_ = 4 * w_ * w_;
 };
 
 constexpr LayerRow mode_product_row{
@@ -146,7 +167,8 @@ constexpr LayerRow mode_product_row{
     .rules_choose = true,
     .along_context = [](const LayerSpec&, ContextAttention) { return alike(by_columns); },
     .products = mode_product_products,
-    .scratch = [](const LayerSpec& layer, Size) { return 8 * layer.grid.width * layer.grid.width; },
+    .scratch = [](const LayerSpec& layer,
+                  Size) { return modes_at_once(layer) * 8 * layer.grid.width * layer.grid.width; },
     .reads_inputs = always,
     .forward = [](const auto& call) { ModeProduct(call).forward(); },
     .backward = [](const auto& call) { ModeProduct(call).backward(); }};

@@ -55,6 +55,13 @@ bool has_native_tf32() { return true; }
 /// Row-major C = op(A) op(B) is column-major C^T = op(B)^T op(A)^T.
 void detail::multiply(const HalfProduct& p, const void* a, const void* b, void* c) {
   const auto run = [&](auto alpha, auto beta) {
+    if (p.batch.count > 1)
+      return check(cublasGemmStridedBatchedEx_64(
+                       handle(), operation(p.trans_b), operation(p.trans_a), p.n, p.m, p.k, &alpha,
+                       b, type_of(p.operands), p.ldb, p.batch.b, a, type_of(p.operands), p.lda,
+                       p.batch.a, &beta, c, type_of(p.result), p.ldc, p.batch.c, p.batch.count,
+                       sums_of(p), CUBLAS_GEMM_DEFAULT),
+                   "cublasGemmStridedBatchedEx");
     check(cublasGemmEx_64(handle(), operation(p.trans_b), operation(p.trans_a), p.n, p.m, p.k,
                           &alpha, b, type_of(p.operands), p.ldb, a, type_of(p.operands), p.lda,
                           &beta, c, type_of(p.result), p.ldc, sums_of(p), CUBLAS_GEMM_DEFAULT),

@@ -36,10 +36,23 @@ MatrixShape shape_of(Trans trans, const Matrix<T>& m) {
 
 std::string to_string(MatrixShape s) { return fmt::format("({}, {})", s.rows, s.cols); }
 
+void check_shapes(MatrixShape a, MatrixShape b, MatrixShape c) {
+  if (a.rows != c.rows || b.cols != c.cols || a.cols != b.rows)
+    throw Error(ExitCode::usage, "gemm: shapes {} x {} -> {} do not fit", to_string(a),
+                to_string(b), to_string(c));
+}
+
 /// Returns the elements from one row to the next.
 template <class T>
 Size stride_of(const Matrix<T>& m) {
   return static_cast<Size>(m.stride_0());
+}
+
+/// Returns the matrix that lies so many elements behind `m`.
+template <class T>
+Matrix<T> moved(const Matrix<T>& m, Size elements) {
+  const Range rows{0, static_cast<Size>(m.extent(0))}, cols{0, static_cast<Size>(m.extent(1))};
+  return block_of(alias_matrix(m.data() + elements, rows.count, stride_of(m)), rows, cols);
 }
 
 /// Returns `scratch` in the shape of `m`.
@@ -112,11 +125,12 @@ Matrix<const StateOf<T>> prepared(const Matrix<const T>& m, const Vector<StateOf
 template <class T, class C>
 void native_product(Trans trans_a, Trans trans_b, const Matrix<const T>& a,
                     const Matrix<const T>& b, StateOf<T> beta, const Matrix<C>& c,
-                    MatmulPrecision precision) {
-  detail::multiply({trans_a, trans_b, static_cast<Size>(c.extent(0)),
-                    static_cast<Size>(c.extent(1)), shape_of(trans_a, a).cols, stride_of(a),
-                    stride_of(b), stride_of(c), beta, dtype_of<T>(), dtype_of<C>(), precision},
-                   a.data(), b.data(), c.data());
+                    MatmulPrecision precision, const GemmBatch& batch = {}) {
+  detail::multiply(
+      {trans_a, trans_b, static_cast<Size>(c.extent(0)), static_cast<Size>(c.extent(1)),
+       shape_of(trans_a, a).cols, stride_of(a), stride_of(b), stride_of(c), beta, dtype_of<T>(),
+       dtype_of<C>(), precision, batch},
+      a.data(), b.data(), c.data());
 }
 
 /// `any_stride`: the result must not depend on the strides, which depend on the mesh.
@@ -180,16 +194,14 @@ Gemm<T>::Gemm(MatmulPrecision precision, const MatmulScratch& scratch, HalfProdu
 
 template <class T>
 template <class C>
-void Gemm<T>::multiply(Trans trans_a, Trans trans_b, const Matrix<const T>& a,
-                       const Matrix<const T>& b, Sum beta, const Matrix<C>& c,
-                       const ProductBlocks& blocks) const {
+requires std::is_same_v<C, T> || std::is_same_v<C, StateOf<T>>
+void Gemm<T>::operator()(Trans trans_a, Trans trans_b, const Matrix<const T>& a,
+                         const Matrix<const T>& b, Sum beta, const Matrix<C>& c,
+                         const ProductBlocks& blocks) const {
   const Region region("tessera::gemm");
   const MatrixShape op_a = shape_of(trans_a, a), op_b = shape_of(trans_b, b),
                     out = shape_of(Trans::no, c);
-  if (op_a.rows != out.rows || op_b.cols != out.cols || op_a.cols != op_b.rows) {
-    throw Error(ExitCode::usage, "gemm: shapes {} x {} -> {} do not fit", to_string(op_a),
-                to_string(op_b), to_string(out));
-  }
+  check_shapes(op_a, op_b, out);
   const bool is_native =
       is_half_v<T> ? products_ != HalfProducts::emulated && op_a.cols > 0
                    : precision_ == MatmulPrecision::tf32 && has_native_tf32() && !any_stride_;
@@ -252,9 +264,31 @@ void Gemm<T>::multiply(Trans trans_a, Trans trans_b, const Matrix<const T>& a,
     }
 }
 
-#define TESSERA_INSTANTIATE(T, C)                                                               \
-  template void Gemm<T>::multiply(Trans, Trans, const Matrix<const T>&, const Matrix<const T>&, \
-                                  StateOf<T>, const Matrix<C>&, const ProductBlocks&) const;
+template <class T>
+template <class C>
+void Gemm<T>::operator()(Trans trans_a, Trans trans_b, const Matrix<const T>& a,
+                         const Matrix<const T>& b, Sum beta, const Matrix<C>& c,
+                         const GemmBatch& batch) const {
+  if (batch.count == 1) return (*this)(trans_a, trans_b, a, b, beta, c);
+  const MatrixShape op_a = shape_of(trans_a, a), out = shape_of(Trans::no, c);
+  check_shapes(op_a, shape_of(trans_b, b), out);
+  if (has_native_tf32() && !any_stride_ && c.size() > 0 && op_a.cols > 0 &&
+      !(is_half_v<T> && products_ == HalfProducts::emulated)) {
+    const Region region("tessera::gemm");
+    const bool rounds = is_matrix_product(out.rows, out.cols, op_a.cols);
+    return native_product(trans_a, trans_b, a, b, beta, c,
+                          rounds ? precision_ : MatmulPrecision::strict, batch);
+  }
+  for (Size i = 0; i < batch.count; ++i)
+    (*this)(trans_a, trans_b, moved(a, i * batch.a), moved(b, i * batch.b), beta,
+            moved(c, i * batch.c));
+}
+
+#define TESSERA_INSTANTIATE(T, C)                                                                 \
+  template void Gemm<T>::operator()(Trans, Trans, const Matrix<const T>&, const Matrix<const T>&, \
+                                    StateOf<T>, const Matrix<C>&, const ProductBlocks&) const;    \
+  template void Gemm<T>::operator()(Trans, Trans, const Matrix<const T>&, const Matrix<const T>&, \
+                                    StateOf<T>, const Matrix<C>&, const GemmBatch&) const;
 TESSERA_INSTANTIATE(float, float)
 TESSERA_INSTANTIATE(double, double)
 TESSERA_INSTANTIATE(BFloat16, BFloat16)

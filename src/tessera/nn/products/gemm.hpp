@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <compare>
 #include <type_traits>
 
 #include <tessera/base/split.hpp>
@@ -30,6 +31,14 @@ struct ProductBlocks {
   bool is_whole() const { return m.count * n.count * k.count == 1; }
 };
 
+/// Products of matrices of the same shapes. In the memory of A, B and C, each matrix lies so many
+/// elements behind the one before. Those of C do not overlap.
+struct GemmBatch {
+  Size count = 1, a = 0, b = 0, c = 0;
+
+  auto operator<=>(const GemmBatch&) const = default;
+};
+
 /// C = op(A) op(B) + beta C. KokkosBlas multiplies float and double; half_products() names the
 /// implementation for BFloat16 and Float16.
 ///
@@ -48,26 +57,22 @@ class Gemm {
 
   /// op(A) (m, k), op(B) (k, n), C (m, n); each may be a block of a wider matrix. A and B must not
   /// alias C. k = 0 gives beta C. beta = 0 overwrites C, also NaN. Throws Error (usage) if the
-  /// shapes do not match or an operand is larger than the scratch memory.
+  /// shapes do not match or an operand is larger than the scratch memory. Results of 16-bit
+  /// operands may stay unrounded (C = Sum).
+  template <class C>
+  requires std::is_same_v<C, T> || std::is_same_v<C, Sum>
   void operator()(Trans trans_a, Trans trans_b, const Matrix<const T>& a, const Matrix<const T>& b,
-                  Sum beta, const Matrix<T>& c, const ProductBlocks& blocks = {}) const {
-    multiply(trans_a, trans_b, a, b, beta, c, blocks);
-  }
-  /// The same with 16-bit operands and unrounded sums as the result.
+                  Sum beta, const Matrix<C>& c, const ProductBlocks& blocks = {}) const;
+  /// The same for each matrix of a batch, of which a, b and c are the first: in one launch on a
+  /// GPU, one after another on a host.
+  template <class C>
   void operator()(Trans trans_a, Trans trans_b, const Matrix<const T>& a, const Matrix<const T>& b,
-                  Sum beta, const Matrix<Sum>& c,
-                  const ProductBlocks& blocks = {}) const requires is_half_v<T> {
-    multiply(trans_a, trans_b, a, b, beta, c, blocks);
-  }
+                  Sum beta, const Matrix<C>& c, const GemmBatch& batch) const;
 
   /// Returns MatmulScratch::nodes elements, which products in blocks overwrite.
   const Vector<Sum>& nodes() const { return nodes_; }
 
  private:
-  template <class C>
-  void multiply(Trans trans_a, Trans trans_b, const Matrix<const T>& a, const Matrix<const T>& b,
-                Sum beta, const Matrix<C>& c, const ProductBlocks& blocks) const;
-
   MatmulPrecision precision_;
   HalfProducts products_;
   bool any_stride_;

@@ -18,6 +18,7 @@ struct HalfProduct {
   DType operands;
   DType result;  ///< type of the operands, or float32
   MatmulPrecision precision = MatmulPrecision::strict;
+  GemmBatch batch{};  ///< one product unless has_native_tf32()
 
   auto operator<=>(const HalfProduct&) const = default;
 };
