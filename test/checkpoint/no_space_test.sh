@@ -2,9 +2,9 @@
 # SPDX-License-Identifier: Apache-2.0
 # A checkpoint for which the disk has too little space is one error, wherever the space ends, and leaves no file. HDF5 1.10
 # crashes when the program ends if it could not write.
-# usage: no_space_test.sh PROGRAM JSON_GET INPUTS NO_SPACE_LIBRARY LAUNCHER...
-program=$1 json_get=$2 inputs=$3 library=$4
-shift 4
+# usage: no_space_test.sh PROGRAM INPUTS NO_SPACE_LIBRARY LAUNCHER...
+program=$1 inputs=$2 library=$3
+shift 3
 launcher=("$@" env "LD_PRELOAD=$library")
 # shellcheck source=../app/script_support.sh
 source "$(dirname "$0")/../app/script_support.sh"

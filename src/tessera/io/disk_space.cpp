@@ -9,14 +9,18 @@
 
 namespace tessera {
 
-std::string reserve_space([[maybe_unused]] int file, [[maybe_unused]] Size bytes) {
+std::string reserve_space(int file, const Range& bytes, bool may_write) {
+  if (bytes.count == 0) return {};
+  int error = 0;
+  do {
+    if (may_write) error = posix_fallocate(file, bytes.begin, bytes.count);
 #ifdef __linux__
-  // posix_fallocate() would write to each block where the file system cannot reserve space.
-  if (bytes > 0 && fallocate(file, 0, 0, bytes) != 0 &&
-      (errno == ENOSPC || errno == EDQUOT || errno == EFBIG))
-    return std::strerror(errno);
+    else
+      error = fallocate(file, 0, bytes.begin, bytes.count) == 0 ? 0 : errno;
 #endif
-  return {};
+  } while (error == EINTR);
+  const bool cannot = error == EOPNOTSUPP || error == ENOSYS || error == EINVAL;
+  return error == 0 || cannot ? "" : std::strerror(error);
 }
 
 void discard_writes([[maybe_unused]] int file) {

@@ -3,14 +3,15 @@
 
 #include <string>
 
-#include <tessera/base/types.hpp>
+#include <tessera/base/split.hpp>
 
 namespace tessera {
 
-/// Reserves disk space for the first `bytes` of an open file. Returns the system's reason if the
-/// disk, a quota or a limit leaves too little, otherwise nothing, also if the file system or the
-/// system cannot reserve space.
-std::string reserve_space(int file, Size bytes);
+/// Reserves disk space for some bytes of an open file, so that later writes do not run out of it.
+/// Keeps the content. Where the file system cannot reserve space, writes to every block
+/// (`may_write`) or does nothing. Returns the system's reason if that fails, for example because of
+/// a quota.
+std::string reserve_space(int file, const Range& bytes, bool may_write);
 
 /// Makes all that is written to an open file from now on vanish: the descriptor becomes that of an
 /// empty file in memory. Does nothing where the system has no such files.

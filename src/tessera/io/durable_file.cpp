@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include <tessera/base/error.hpp>
+#include <tessera/io/disk_space.hpp>
 #include <tessera/io/durable_file.hpp>
 #include <tessera/io/whole_file.hpp>
 
@@ -29,11 +30,9 @@ OpenFile::~OpenFile() { ::close(id_); }
 void OpenFile::fail(const char* what) const { fail_with(path_, what, errno); }
 
 void OpenFile::reserve_space(const Range& bytes) const {
-  if (bytes.count == 0) return;
-  // If the file system cannot reserve, the C library writes to every block. Without space, a
-  // collective write would later leave ranks waiting for each other.
-  const int error = posix_fallocate(id_, bytes.begin, bytes.count);
-  if (error != 0 && error != EOPNOTSUPP) fail_with(path_, "cannot be written", error);
+  const std::string problem = tessera::reserve_space(id_, bytes, true);
+  if (!problem.empty())
+    throw Error(ExitCode::usage, "{}: cannot be written: {}", path_.string(), problem);
 }
 
 void OpenFile::read(Size place, void* bytes, Size count) const {

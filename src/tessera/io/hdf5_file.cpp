@@ -134,7 +134,7 @@ struct Hdf5File::State {
     if (ranks || H5Fget_filesize(file, &bytes) < 0 ||
         H5Fget_vfd_handle(file, H5P_DEFAULT, reinterpret_cast<void**>(&descriptor)) < 0)
       return {};
-    const std::string problem = reserve_space(*descriptor, static_cast<Size>(bytes));
+    const std::string problem = reserve_space(*descriptor, {0, static_cast<Size>(bytes)}, false);
     if (!problem.empty()) discard_writes(*descriptor);
     return problem;
   }
