@@ -135,7 +135,7 @@ TYPED_TEST(SameBits, ProductsInBlocksAreSumsOfTheirHalves) {
   for (const Range& half : halves)
     gemm(Trans::no, Trans::no, block_of(Matrix<const T>(a), {0, m}, half),
          block_of(Matrix<const T>(b), half, {0, n}), 0, half.begin == 0 ? sum : more,
-         ProductBlocks{{2}, {1}, {1}});
+         {{2}, {1}, {1}});
   std::vector<T> added = to_host(Vector<T>(sum.data(), sum.span()));
   const std::vector<T> rest = to_host(Vector<T>(more.data(), more.span()));
   for (std::size_t i = 0; i < added.size(); ++i) added[i] += rest[i];

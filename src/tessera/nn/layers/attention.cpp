@@ -226,8 +226,8 @@ class Attention {
   template <class A, class B, class C>
   void multiply(const HeadGroup& heads, Trans trans_a, Trans trans_b, const Heads<A>& a,
                 const Heads<B>& b, State beta, const Heads<C>& c) const {
-    call_.gemm(trans_a, trans_b, a.first, b.first, beta, c.first,
-               GemmBatch{heads.count, a.next, b.next, c.next});
+    call_.gemm.multiply_batch(trans_a, trans_b, a.first, b.first, beta, c.first,
+                              {heads.count, a.next, b.next, c.next});
   }
 
   /// Computes q k^T of a block in squares 0.

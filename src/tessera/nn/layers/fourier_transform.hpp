@@ -53,11 +53,11 @@ class FourierTransform {
     for_samples([&](Size s, Size count) {
       for (Size b = 0; b < blocks_; ++b) {
         const Range block = balanced_split(of_.count, blocks_, b), rows = rows_of_block(block);
-        gemm_(Trans::no, Trans::no, rows_of(along_first_, rows), field(fields, s), 0,
-              rows_of(between_, rows), GemmBatch{count, 0, size_of_field(), size_between()});
+        gemm_.multiply_batch(Trans::no, Trans::no, rows_of(along_first_, rows), field(fields, s), 0,
+                             rows_of(between_, rows), {count, 0, size_of_field(), size_between()});
         for (Size k = block.begin; k < block.end(); ++k)
-          gemm_(Trans::no, Trans::no, along_second(k), between(k), 0, frequency(modes, s, k),
-                GemmBatch{count, 0, size_between(), size_of_modes()});
+          gemm_.multiply_batch(Trans::no, Trans::no, along_second(k), between(k), 0,
+                               frequency(modes, s, k), {count, 0, size_between(), size_of_modes()});
       }
     });
   }
@@ -92,11 +92,11 @@ class FourierTransform {
     const Matrix<StateOf<T>> sums = alias_matrix(sums_, 2 * magnitudes_.count, of_.group());
     for_samples([&](Size s, Size count) {
       for (Size i = 0; i < rows_.count(); ++i)
-        gemm_(Trans::no, Trans::no, along_second(rows_.part(i)),
-              positions(fields, s, rows_.part(i)), 0, row_between(i),
-              GemmBatch{count, 0, size_of_field(), size_between()});
-      gemm_(Trans::no, Trans::no, along_first_, between_, 0, sums,
-            GemmBatch{count, 0, size_between(), static_cast<Size>(sums.span())});
+        gemm_.multiply_batch(Trans::no, Trans::no, along_second(rows_.part(i)),
+                             positions(fields, s, rows_.part(i)), 0, row_between(i),
+                             {count, 0, size_of_field(), size_between()});
+      gemm_.multiply_batch(Trans::no, Trans::no, along_first_, between_, 0, sums,
+                           {count, 0, size_between(), static_cast<Size>(sums.span())});
       for_each(
           fourier_sums_label, count * size_of_modes(),
           ModesOfSums<StateOf<T>, Out>{sums_of_rows(), sums_, modes.data() + s * size_of_modes()});
@@ -109,12 +109,12 @@ class FourierTransform {
     for_samples([&](Size s, Size count) {
       for_each(fourier_sums_label, count * static_cast<Size>(sums.span()),
                SumsOfModes<T>{sums_of_rows(), modes.data() + s * size_of_modes(), sums.data()});
-      gemm_(Trans::yes, Trans::no, along_first_, sums, 0, between_,
-            GemmBatch{count, 0, static_cast<Size>(sums.span()), size_between()});
+      gemm_.multiply_batch(Trans::yes, Trans::no, along_first_, sums, 0, between_,
+                           {count, 0, static_cast<Size>(sums.span()), size_between()});
       for (Size i = 0; i < rows_.count(); ++i)
-        gemm_(Trans::yes, Trans::no, along_second(rows_.part(i)), row_between(i), 0,
-              positions(fields, s, rows_.part(i)),
-              GemmBatch{count, 0, size_between(), size_of_field()});
+        gemm_.multiply_batch(Trans::yes, Trans::no, along_second(rows_.part(i)), row_between(i), 0,
+                             positions(fields, s, rows_.part(i)),
+                             {count, 0, size_between(), size_of_field()});
     });
   }
 
@@ -148,12 +148,13 @@ class FourierTransform {
   void block_to_grid(const Matrix<const T>& modes, Size s, Range block, const Matrix<Out>& field,
                      Size count = 1) const {
     for (Size k = block.begin; k < block.end(); ++k)
-      gemm_(Trans::yes, Trans::no, along_second(k), frequency(modes, s, k),
-            comes_again(k, block) ? 1 : 0, between(k),
-            GemmBatch{count, 0, size_of_modes(), size_between()});
+      gemm_.multiply_batch(Trans::yes, Trans::no, along_second(k), frequency(modes, s, k),
+                           comes_again(k, block) ? 1 : 0, between(k),
+                           {count, 0, size_of_modes(), size_between()});
     const Range rows = rows_of_block(block);
-    gemm_(Trans::yes, Trans::no, rows_of(along_first_, rows), rows_of(between_, rows), 0, field,
-          GemmBatch{count, 0, size_between(), size_of_field()});
+    gemm_.multiply_batch(Trans::yes, Trans::no, rows_of(along_first_, rows),
+                         rows_of(between_, rows), 0, field,
+                         {count, 0, size_between(), size_of_field()});
   }
 
   template <class E>

@@ -96,8 +96,9 @@ class ModeProduct {
 
   void forward() const {
     for_modes([&](Range modes) {
-      call_.gemm(Trans::no, Trans::no, columns(call_.inputs[0], modes), expanded(modes), 0,
-                 columns(call_.output, modes), GemmBatch{modes.count, 2 * w_, square_, 2 * w_});
+      call_.gemm.multiply_batch(Trans::no, Trans::no, columns(call_.inputs[0], modes),
+                                expanded(modes), 0, columns(call_.output, modes),
+                                {modes.count, 2 * w_, square_, 2 * w_});
     });
   }
 
@@ -110,16 +111,16 @@ class ModeProduct {
       const Matrix<const T> dy = columns(call_.output_gradient, modes);
       if (call_.parameter_gradients[0].data() != nullptr) {
         const Matrix<State> sums = squares<State>(1);
-        call_.gemm(Trans::yes, Trans::no, columns(call_.inputs[0], modes), dy, 0, sums,
-                   GemmBatch{modes.count, 2 * w_, 2 * w_, square_});
+        call_.gemm.multiply_batch(Trans::yes, Trans::no, columns(call_.inputs[0], modes), dy, 0,
+                                  sums, {modes.count, 2 * w_, 2 * w_, square_});
         for_each_row(mode_join_label, modes.count * w_, 4 * w_,
                      JoinGradients<State>{sums.data(), factors(call_.parameter_gradients[0], modes),
                                           w_, call_.add_parameter_gradients});
       }
       if (call_.wants_input_gradient(0))
-        call_.gemm(Trans::no, Trans::yes, dy, expanded(modes), 0,
-                   columns(call_.input_gradients[0], modes),
-                   GemmBatch{modes.count, 2 * w_, square_, 2 * w_});
+        call_.gemm.multiply_batch(Trans::no, Trans::yes, dy, expanded(modes), 0,
+                                  columns(call_.input_gradients[0], modes),
+                                  {modes.count, 2 * w_, square_, 2 * w_});
     });
   }
 

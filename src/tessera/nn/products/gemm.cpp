@@ -266,9 +266,9 @@ void Gemm<T>::operator()(Trans trans_a, Trans trans_b, const Matrix<const T>& a,
 
 template <class T>
 template <class C>
-void Gemm<T>::operator()(Trans trans_a, Trans trans_b, const Matrix<const T>& a,
-                         const Matrix<const T>& b, Sum beta, const Matrix<C>& c,
-                         const GemmBatch& batch) const {
+void Gemm<T>::multiply_batch(Trans trans_a, Trans trans_b, const Matrix<const T>& a,
+                             const Matrix<const T>& b, Sum beta, const Matrix<C>& c,
+                             const GemmBatch& batch) const {
   if (batch.count == 1) return (*this)(trans_a, trans_b, a, b, beta, c);
   const MatrixShape op_a = shape_of(trans_a, a), out = shape_of(Trans::no, c);
   check_shapes(op_a, shape_of(trans_b, b), out);
@@ -287,8 +287,9 @@ void Gemm<T>::operator()(Trans trans_a, Trans trans_b, const Matrix<const T>& a,
 #define TESSERA_INSTANTIATE(T, C)                                                                 \
   template void Gemm<T>::operator()(Trans, Trans, const Matrix<const T>&, const Matrix<const T>&, \
                                     StateOf<T>, const Matrix<C>&, const ProductBlocks&) const;    \
-  template void Gemm<T>::operator()(Trans, Trans, const Matrix<const T>&, const Matrix<const T>&, \
-                                    StateOf<T>, const Matrix<C>&, const GemmBatch&) const;
+  template void Gemm<T>::multiply_batch(Trans, Trans, const Matrix<const T>&,                     \
+                                        const Matrix<const T>&, StateOf<T>, const Matrix<C>&,     \
+                                        const GemmBatch&) const;
 TESSERA_INSTANTIATE(float, float)
 TESSERA_INSTANTIATE(double, double)
 TESSERA_INSTANTIATE(BFloat16, BFloat16)

@@ -66,8 +66,9 @@ class Gemm {
   /// The same for each matrix of a batch, of which a, b and c are the first: in one launch on a
   /// GPU, one after another on a host.
   template <class C>
-  void operator()(Trans trans_a, Trans trans_b, const Matrix<const T>& a, const Matrix<const T>& b,
-                  Sum beta, const Matrix<C>& c, const GemmBatch& batch) const;
+  void multiply_batch(Trans trans_a, Trans trans_b, const Matrix<const T>& a,
+                      const Matrix<const T>& b, Sum beta, const Matrix<C>& c,
+                      const GemmBatch& batch) const;
 
   /// Returns MatmulScratch::nodes elements, which products in blocks overwrite.
   const Vector<Sum>& nodes() const { return nodes_; }
