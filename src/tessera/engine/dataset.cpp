@@ -7,6 +7,7 @@
 #include <tessera/base/for_each.hpp>
 #include <tessera/data/data_row.hpp>
 #include <tessera/engine/dataset.hpp>
+#include <tessera/nn/columns.hpp>
 #include <tessera/plan/grains.hpp>
 #include <tessera/random/permutation.hpp>
 
@@ -23,37 +24,47 @@ void check_extent(const char* key, Size got, const char* what, Size wanted) {
 
 constexpr std::uint32_t shuffle_stream = 0x73687566;  // differs from every stream of data
 
-/// Samples to copy: those with the numbers `own` or, with an `order` of `n` samples, those that are
-/// there in the order.
+/// Samples to copy: those with the numbers `own` or, if they are shuffled, those that are there in
+/// the `order` of all `n`.
 struct CopiedSamples {
   Range own;
   Size n;
-  std::optional<Key> order;
+  bool shuffles;
+  Key order;
 };
 
-/// Copies positions of samples to a batch. `runs` are their first and second run among the
+/// Copies positions of one sample of a batch. `runs` are their first and second run among the
 /// `positions` rows of a sample.
+template <class T>
+struct CopySample {
+  const T* from;
+  T* to;
+  CopiedSamples samples;
+  Size positions, columns;
+  Range first, second;
+
+  template <class Team>
+  KOKKOS_INLINE_FUNCTION void operator()(const Team& team) const {
+    const Size i = team.league_rank(), in_order = samples.own.begin + i;
+    const Size number = samples.shuffles ? permuted(samples.order, samples.n, in_order) : in_order;
+    const Size in_first = first.count * columns, in_second = second.count * columns;
+    const T* const sample = from + number * positions * columns;
+    T* const out = to + i * (in_first + in_second);
+    const T *const run = sample + first.begin * columns, *const rest =
+                                                             sample + second.begin * columns;
+    detail::for_each_lane(Kokkos::TeamVectorRange(team, in_first), in_first,
+                          [=](Size j) { out[j] = run[j]; });
+    detail::for_each_lane(Kokkos::TeamVectorRange(team, in_second), in_second,
+                          [=](Size j) { out[in_first + j] = rest[j]; });
+  }
+};
+
 template <class T>
 void copy_samples(const Matrix<T>& all, const Matrix<T>& batch, Size positions,
                   const CopiedSamples& samples, Range first, Range second) {
-  const Size columns = static_cast<Size>(all.extent(1)), elements = positions * columns,
-             copied = (first.count + second.count) * columns, in_first = first.count * columns;
-  const T* const from = all.data();
-  T* const to = batch.data();
-  const bool shuffles = samples.order.has_value();
-  const Key order = samples.order.value_or(Key{});
-  const Size begin = samples.own.begin, n = samples.n;
-  for_each(
-      copy_samples_label, samples.own.count,
-      KOKKOS_LAMBDA(Size i) {
-        const Size number = shuffles ? permuted(order, n, begin + i) : begin + i;
-        const T* const sample = from + number * elements;
-        T* const out = to + i * copied;
-        for (Size j = 0; j < in_first; ++j) out[j] = sample[first.begin * columns + j];
-        for (Size j = in_first; j < copied; ++j)
-          out[j] = sample[second.begin * columns + j - in_first];
-      },
-      samples.own.count * copied);
+  const Size columns = static_cast<Size>(all.extent(1));
+  for_each_row(copy_samples_label, samples.own.count, (first.count + second.count) * columns,
+               CopySample<T>{all.data(), batch.data(), samples, positions, columns, first, second});
 }
 
 }  // namespace
@@ -164,8 +175,11 @@ Batch<T> Dataset<T>::batch(Size k, Size epoch) const {
                     samples};
   };
   if (!shuffle_ && !is_split) return of(x_, y_, begin, false);
-  CopiedSamples copied{{begin, share.count}, samples_, {}};
-  if (shuffle_) copied.order = fold_in(*shuffle_, static_cast<std::uint32_t>(epoch));
+  const CopiedSamples copied{
+      {begin, share.count},
+      samples_,
+      shuffle_.has_value(),
+      shuffle_ ? fold_in(*shuffle_, static_cast<std::uint32_t>(epoch)) : Key{}};
   const auto copy = [&](const Matrix<T>& all, const Matrix<T>& to, Size positions) {
     copy_samples(all, to, positions, copied,
                  is_split ? share_.run(share_.part, 0) : Range{0, positions},

@@ -5,6 +5,7 @@
 #include <tessera/base/error.hpp>
 #include <tessera/base/for_each.hpp>
 #include <tessera/base/split.hpp>
+#include <tessera/nn/columns.hpp>
 #include <tessera/nn/exponential.hpp>
 #include <tessera/nn/loss.hpp>
 
@@ -54,43 +55,71 @@ void element_loss(Size n, const T* p, const StateOf<T>* t, StateOf<T> scale, con
 
 /// |p - t|^2 and |t|^2 of a row.
 struct Squares {
-  double difference = 0, target = 0;
+  double difference, target;
 
-  template <class T>
-  KOKKOS_INLINE_FUNCTION Squares(const T* p, const StateOf<T>* t, Size cols) {
-    for (Size j = 0; j < cols; ++j) {
-      const double d = static_cast<double>(p[j]) - t[j];
-      difference += d * d;
-      target += static_cast<double>(t[j]) * t[j];
-    }
-  }
+  template <class Team, class T>
+  KOKKOS_INLINE_FUNCTION Squares(const Team& team, const T* p, const StateOf<T>* t, Size cols)
+      : difference(detail::reduce_lanes<Kokkos::Sum, double>(team, cols,
+                                                             [=](Size j) {
+                                                               const double d =
+                                                                   static_cast<double>(p[j]) - t[j];
+                                                               return d * d;
+                                                             })),
+        target(detail::reduce_lanes<Kokkos::Sum, double>(
+            team, cols, [=](Size j) { return static_cast<double>(t[j]) * t[j]; })) {}
 };
 
 /// The derivative of |p - t| / |t| by p is (p - t) / (|p - t| |t|). If the rows are parts of
 /// samples, `terms` has the squares of whole samples, and the loss is divided in their proportion.
 template <class T>
-void relative_l2(Size rows, Size cols, const T* p, const StateOf<T>* t, StateOf<T> scale,
-                 const StateOf<T>* terms, const Sum& sum, T* g) {
+struct RelativeL2 {
   using Math = StateOf<T>;
-  sum_each(
-      relative_l2_label, rows,
-      KOKKOS_LAMBDA(Size i, double& s) {
-        using std::sqrt;
-        const T* const pi = p + i * cols;
-        const Math* const ti = t + i * cols;
-        const Squares own(pi, ti, cols);
-        const double difference = terms ? terms[2 * i] : own.difference,
-                     target = terms ? terms[2 * i + 1] : own.target;
-        const double norms = sqrt(difference) * sqrt(target);
-        const double share = terms && difference != 0 ? own.difference / difference : 1;
-        s += share * (sqrt(difference) / sqrt(target));
-        if (!g) return;
-        const double factor = difference == 0 ? 0 : scale / norms;
-        for (Size j = 0; j < cols; ++j)
-          g[i * cols + j] = static_cast<Math>((pi[j] - ti[j]) * factor);
-      },
-      sum, rows * cols);
-}
+  const T* p;
+  const Math* t;
+  Size cols;
+  Math scale;
+  const Math* terms;
+  T* gradient;
+
+  template <class Team>
+  KOKKOS_INLINE_FUNCTION void operator()(const Team& team, Size i, double& s) const {
+    using std::sqrt;
+    const T* const pi = p + i * cols;
+    const Math* const ti = t + i * cols;
+    const Squares own(team, pi, ti, cols);
+    const double difference = terms ? terms[2 * i] : own.difference,
+                 target = terms ? terms[2 * i + 1] : own.target;
+    const double norms = sqrt(difference) * sqrt(target);
+    const double share = terms && difference != 0 ? own.difference / difference : 1;
+    Kokkos::single(Kokkos::PerTeam(team),
+                   [&]() { s += share * (sqrt(difference) / sqrt(target)); });
+    if (!gradient) return;
+    const double factor = difference == 0 ? 0 : scale / norms;
+    T* const out = gradient + i * cols;
+    detail::for_each_lane(Kokkos::TeamVectorRange(team, cols), cols,
+                          [=](Size j) { out[j] = static_cast<Math>((pi[j] - ti[j]) * factor); });
+  }
+};
+
+/// Writes the squares of each row.
+template <class T>
+struct RelativeL2Terms {
+  const T* p;
+  const StateOf<T>* t;
+  Size cols;
+  StateOf<T>* terms;
+
+  template <class Team>
+  KOKKOS_INLINE_FUNCTION void operator()(const Team& team) const {
+    const Size i = team.league_rank();
+    const Squares own(team, p + i * cols, t + i * cols, cols);
+    StateOf<T>* const out = terms + 2 * i;
+    Kokkos::single(Kokkos::PerTeam(team), [=]() {
+      out[0] = static_cast<StateOf<T>>(own.difference);
+      out[1] = static_cast<StateOf<T>>(own.target);
+    });
+  }
+};
 
 /// max(l, 0) - l t + log(1 + exp(-|l|)) of logits l; its derivative is sigmoid(l) - t.
 template <class T>
@@ -251,17 +280,8 @@ template <class T>
 void relative_l2_terms(const Matrix<const T>& prediction, const Matrix<const StateOf<T>>& target,
                        const Matrix<StateOf<T>>& terms) {
   const Size rows = prediction.extent(0), cols = prediction.extent(1);
-  const T* const p = prediction.data();
-  const StateOf<T>* const t = target.data();
-  StateOf<T>* const out = terms.data();
-  for_each(
-      relative_l2_terms_label, rows,
-      KOKKOS_LAMBDA(Size i) {
-        const Squares own(p + i * cols, t + i * cols, cols);
-        out[2 * i] = static_cast<StateOf<T>>(own.difference);
-        out[2 * i + 1] = static_cast<StateOf<T>>(own.target);
-      },
-      rows * cols);
+  for_each_row(relative_l2_terms_label, rows, cols,
+               RelativeL2Terms<T>{prediction.data(), target.data(), cols, terms.data()});
 }
 
 template <class State>
@@ -316,7 +336,8 @@ void loss_and_gradient(LossKind kind, const Matrix<const T>& prediction,
     case LossKind::mae:
       return element_loss(rows * cols, p, t, scale, sum, g, kind == LossKind::mse);
     case LossKind::relative_l2:
-      return relative_l2(rows, cols, p, t, scale, details.terms.data(), sum, g);
+      return sum_each_row(relative_l2_label, rows, cols,
+                          RelativeL2<T>{p, t, cols, scale, details.terms.data(), g}, sum);
     case LossKind::bce:
       return binary_cross_entropy(rows * cols, p, t, scale, sum, g);
     case LossKind::cross_entropy:

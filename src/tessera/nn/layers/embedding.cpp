@@ -90,25 +90,35 @@ void look_up(const LayerCall<T>& call, Y* y) {
                             own_table.begin, own_table.shape[0], RowPositions(call.layer)});
 }
 
-/// table[x[i]] += dy[i]. An index is a block of columns, so that every sum adds the rows in order,
-/// for any number of threads.
+/// table[x[i]] += dy[i]. Each team has a part of the table and a block of columns, so that every
+/// sum adds the rows in order, for any number of threads.
 template <class T>
 struct TableGradient {
   using Math = StateOf<T>;
   const Math* x;
   const T* dy;
   Math* table;
-  Size rows, width, block, first, own;
+  Size rows, width, parts, block, first, own;
   bool add;
 
-  KOKKOS_INLINE_FUNCTION void operator()(Size b) const {
-    const Size begin = b * block, end = begin + block < width ? begin + block : width;
-    for (Size at = 0; at < own && !add; ++at)
-      for (Size j = begin; j < end; ++j) table[at * width + j] = 0;
+  KOKKOS_INLINE_FUNCTION Size blocks() const { return (width + block - 1) / block; }
+
+  template <class Team>
+  KOKKOS_INLINE_FUNCTION void operator()(const Team& team) const {
+    const Range entries = balanced_split(own, parts, team.league_rank() / blocks());
+    const Size begin = team.league_rank() % blocks() * block;
+    const Size count = begin + block < width ? block : width - begin;
+    const auto columns = Kokkos::TeamVectorRange(team, count);
+    for (Size at = entries.begin; at < entries.end() && !add; ++at) {
+      Math* const to = table + at * width + begin;
+      detail::for_each_lane(columns, count, [=](Size j) { to[j] = 0; });
+    }
     for (Size i = 0; i < rows; ++i) {
       const Size at = static_cast<Size>(x[i]) - first;
-      if (at < 0 || at >= own) continue;
-      for (Size j = begin; j < end; ++j) table[at * width + j] += dy[i * width + j];
+      if (at < entries.begin || at >= entries.end()) continue;
+      Math* const to = table + at * width + begin;
+      const T* const from = dy + i * width + begin;
+      detail::for_each_lane(columns, count, [=](Size j) { to[j] += from[j]; });
     }
   }
 };
@@ -117,13 +127,22 @@ template <class T>
 void embedding_backward(const LayerCall<T>& call) {
   using Math = StateOf<T>;
   const Size width = call.layer.out, context = call.layer.positions, samples = call.samples;
-  const Size block = on_host ? 64 : 1;
+  const Size own = call.layer.parameters[0].shape[0], rows = samples * context;
   const T* const dy = call.output_gradient.data();
-  for_each(embedding_table_label, (width + block - 1) / block,
-           TableGradient<T>{call.batch.x.data(), dy, call.parameter_gradients[0].data(),
-                            samples * context, width, block, call.layer.parameters[0].begin,
-                            call.layer.parameters[0].shape[0], call.add_parameter_gradients},
-           samples * context * width);
+  // Blocks of columns keep a core's part of the table in its cache; a GPU needs many teams.
+  const Size parts = on_host ? 1 : own, block = on_host ? 64 : width;
+  const TableGradient<T> table{call.batch.x.data(),
+                               dy,
+                               call.parameter_gradients[0].data(),
+                               rows,
+                               width,
+                               parts,
+                               block,
+                               call.layer.parameters[0].begin,
+                               own,
+                               call.add_parameter_gradients};
+  for_each_row(embedding_table_label, parts * table.blocks(), on_host ? rows * block : width,
+               table);
   Math* const position = call.parameter_gradients[1].data();
   const Size elements = context * width;
   const bool add = call.add_parameter_gradients;

@@ -34,10 +34,10 @@ Size route_scratch(const LayerSpec& layer, Size samples) {
   return samples * (layer.positions * (layer.in + 1) + 3 * layer.in);
 }
 
-/// The exponential functions of the softmax; entropies need a logarithm as well.
+/// The exponential functions of the softmax.
 PassCount route_functions(const LayerSpec& layer, Size samples) {
   const auto elements = static_cast<double>(samples * layer.positions * layer.in);
-  return {2 * elements, elements};
+  return {elements, elements};
 }
 
 /// Softmax of the logits of a position, and its choices: the largest ones, at a tie those of lower
@@ -76,6 +76,7 @@ template <class T>
 struct Admit {
   using Math = StateOf<T>;
   RoutingNumbers<Math> numbers;
+  const T* logits;
   T* gates;
   Routing routing;
   detail::SharedRows rows;
@@ -83,7 +84,6 @@ struct Admit {
   /// Returns the expert's terms of the loss of a sample.
   KOKKOS_INLINE_FUNCTION double operator()(Size i) const {
     using std::fabs;
-    using std::log;
     const Size experts = numbers.experts, expert = i % experts;
     Size chosen = 0, taken = 0;
     double sum = 0, entropy = 0, squares = 0;
@@ -96,8 +96,10 @@ struct Admit {
       chosen += p > 0 ? 1 : 0;
       taken += takes ? 1 : 0;
       sum += size;
-      if (gates && size > 0) entropy -= static_cast<double>(size) * log(static_cast<double>(size));
-      if (expert == 0) squares += static_cast<double>(numbers.log_sum[row]) * numbers.log_sum[row];
+      // The logarithm of the softmax is the logit less that of the sum.
+      const double log_sum = numbers.log_sum[row];
+      if (size > 0) entropy += static_cast<double>(size) * (log_sum - Math(logits[at]));
+      if (expert == 0) squares += log_sum * log_sum;
     });
     numbers.chosen[i] = static_cast<Math>(chosen);
     numbers.dropped[i] = static_cast<Math>(chosen - taken);
@@ -175,7 +177,8 @@ template <class T>
 void route_forward(const LayerCall<T>& call) {
   const auto numbers = choose(call);
   const Size counts = call.samples * numbers.experts, work = counts * numbers.positions;
-  const Admit<T> admit{numbers, call.output.data(), call.layer.routing, shared_rows_of(call)};
+  const Admit<T> admit{numbers, call.inputs[0].data(), call.output.data(), call.layer.routing,
+                       shared_rows_of(call)};
   if (call.batch.loss == nullptr)
     for_each(
         route_admit_label, counts, KOKKOS_LAMBDA(Size i) { admit(i); }, work);
@@ -193,7 +196,7 @@ void route_backward(const LayerCall<T>& call) {
   const Routing& routing = call.layer.routing;
   const auto numbers = choose(call);
   const Size experts = numbers.experts, rows = call.samples * numbers.positions;
-  const Admit<T> count{numbers, nullptr, routing, shared_rows_of(call)};
+  const Admit<T> count{numbers, call.inputs[0].data(), nullptr, routing, shared_rows_of(call)};
   for_each(
       route_admit_label, call.samples * experts, KOKKOS_LAMBDA(Size i) { count(i); },
       rows * experts);
