@@ -28,18 +28,58 @@ Vector<T> normal_vector(Size n) {
   return v;
 }
 
-/// Computes y[i] = f(x[i]) in one kernel over lanes, as layers do.
+/// Computes out[j] = f(in[j]) over the lanes of a row, as layers do.
+template <class T, class F>
+struct ApplyToRow {
+  const T* in;
+  T* out;
+  Size n;
+  F f;
+
+  template <class Team>
+  KOKKOS_INLINE_FUNCTION void operator()(const Team& team) const {
+    const T* const from = in;
+    T* const to = out;
+    const F each = f;
+    detail::for_each_lane(Kokkos::TeamVectorRange(team, n), n,
+                          [=](Size j) { to[j] = each(from[j]); });
+  }
+};
+
 template <class T, class F>
 void apply(const Vector<T>& x, const Vector<T>& y, const F& f) {
-  const T* const in = x.data();
-  T* const out = y.data();
   const Size n = static_cast<Size>(x.extent(0));
-  for_each_row(
-      "apply", 1, n, KOKKOS_LAMBDA(const auto& team) {
-        detail::for_each_lane(Kokkos::TeamVectorRange(team, n), n,
-                              [=](Size j) { out[j] = f(in[j]); });
-      });
+  for_each_row("apply", 1, n, ApplyToRow<T, F>{x.data(), y.data(), n, f});
 }
+
+// nvcc allows no lambdas for kernels in tests.
+template <Activation a>
+struct ValueOf {
+  template <class T>
+  KOKKOS_INLINE_FUNCTION T operator()(T z) const {
+    return detail::value_of<a>(z);
+  }
+};
+template <Activation a>
+struct SlopeOf {
+  template <class T>
+  KOKKOS_INLINE_FUNCTION T operator()(T z) const {
+    return z * detail::slope_of<a>(z) + z;
+  }
+};
+struct Exponential {
+  template <class T>
+  KOKKOS_INLINE_FUNCTION T operator()(T z) const {
+    return detail::exp_of_nonpositive(-z * z);
+  }
+};
+struct InverseRoot {
+  template <class T>
+  KOKKOS_INLINE_FUNCTION T operator()(T z) const {
+    using std::sqrt;
+    return T(1) / sqrt(z * z + T(1e-5));
+  }
+};
 
 template <class T, class F>
 void expect_any_place(const char* name, const F& f) {
@@ -69,21 +109,14 @@ TYPED_TEST(SameBits, FunctionsAtAnyPlaceOfAnArray) {
     (
         [&] {
           constexpr auto a = Activation(I);
-          expect_any_place<T>(
-              name_of(a).data(), KOKKOS_LAMBDA(T z) { return detail::value_of<a>(z); });
-          expect_any_place<T>(
-              name_of(a).data(), KOKKOS_LAMBDA(T z) { return z * detail::slope_of<a>(z) + z; });
+          expect_any_place<T>(name_of(a).data(), ValueOf<a>{});
+          expect_any_place<T>(name_of(a).data(), SlopeOf<a>{});
         }(),
         ...);
   }
   (std::make_index_sequence<names_of<Activation>.size()>());
-  expect_any_place<T>(
-      "exp", KOKKOS_LAMBDA(T z) { return detail::exp_of_nonpositive(-z * z); });
-  expect_any_place<T>(
-      "1/sqrt", KOKKOS_LAMBDA(T z) {
-        using std::sqrt;
-        return T(1) / sqrt(z * z + T(1e-5));
-      });
+  expect_any_place<T>("exp", Exponential{});
+  expect_any_place<T>("1/sqrt", InverseRoot{});
 }
 
 /// Returns the product of blocks of matrices with `gap` unused columns.
