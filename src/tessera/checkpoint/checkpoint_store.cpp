@@ -82,8 +82,8 @@ void make_directory(const std::string& directory) {
 fs::path temporary(fs::path finished) { return finished += unfinished; }
 
 /// Reserves the space of a file that rank 0 has created: without it, a collective write would leave
-/// ranks waiting for each other. Each rank reserves a part, because file systems that cannot reserve
-/// space write to every block. Collective.
+/// ranks waiting for each other. Each rank reserves a part, because file systems that cannot
+/// reserve space write to every block. Collective.
 void reserve_together(const std::string& file, const Communicator& ranks) {
   constexpr Size piece = 1 << 20;  // a multiple of blocks
   Size size = 0;
