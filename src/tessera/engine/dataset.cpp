@@ -33,8 +33,7 @@ struct CopiedSamples {
   Key order;
 };
 
-/// Copies positions of one sample of a batch. `runs` are their first and second run among the
-/// `positions` rows of a sample.
+/// Copies positions of one sample to a batch: a first and a second run of its `positions` rows.
 template <class T>
 struct CopySample {
   const T* from;
@@ -50,8 +49,8 @@ struct CopySample {
     const Size in_first = first.count * columns, in_second = second.count * columns;
     const T* const sample = from + number * positions * columns;
     T* const out = to + i * (in_first + in_second);
-    const T *const run = sample + first.begin * columns, *const rest =
-                                                             sample + second.begin * columns;
+    const T* const run = sample + first.begin * columns;
+    const T* const rest = sample + second.begin * columns;
     detail::for_each_lane(Kokkos::TeamVectorRange(team, in_first), in_first,
                           [=](Size j) { out[j] = run[j]; });
     detail::for_each_lane(Kokkos::TeamVectorRange(team, in_second), in_second,
