@@ -96,8 +96,8 @@ double measure_function_seconds(const Communicator& ranks, double kernel) {
   return std::max(0.0, seconds - kernel) / static_cast<double>(rows * cols);
 }
 
-/// Returns the shortest side of products that reach half of the rate of large ones, from products
-/// of many rows whose other two sides are short. The operands are in the cache.
+/// Returns the shortest side of products that reach half of the rate of large ones, from the three
+/// products of a linear layer with many rows and few columns. The operands are in the cache.
 double measure_half_rate_side(const Communicator& ranks, const Machine& machine) {
 #ifdef KOKKOS_ENABLE_CUDA
   const Size side = 128, rows = 65536;
@@ -107,9 +107,14 @@ double measure_half_rate_side(const Communicator& ranks, const Machine& machine)
   const Matrix<float> a("tessera::bench::a", rows, side), b("tessera::bench::b", side, side),
       c("tessera::bench::c", rows, side);
   const Gemm<float> gemm(MatmulPrecision::strict, {});
-  const double seconds =
-      typical_seconds(ranks, 50, [&] { gemm(Trans::no, Trans::no, a, b, 0, c); }) -
-      machine.kernel_seconds;
+  const double seconds = typical_seconds(ranks, 50,
+                                         [&] {
+                                           gemm(Trans::no, Trans::no, a, b, 0, c);
+                                           gemm(Trans::no, Trans::yes, c, b, 0, a);
+                                           gemm(Trans::yes, Trans::no, a, c, 0, b);
+                                         }) /
+                             3 -
+                         machine.kernel_seconds;
   const double at_full_rate = GemmShape{rows, side, side}.flops() / float32_rate(machine);
   return std::max(0.0, static_cast<double>(side) * (seconds / at_full_rate - 1));
 }

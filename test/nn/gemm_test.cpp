@@ -25,8 +25,8 @@ TYPED_TEST_SUITE(GemmOf, Scalars);
 
 TYPED_TEST(GemmOf, AgreesWithTheDefinitionForEveryTransposition) {
   using T = TypeParam;
-  for (const auto& [m, n, k] :
-       std::vector<std::array<Size, 3>>{{1, 1, 1}, {5, 1, 7}, {1, 5, 7}, {5, 7, 1}, {13, 11, 17}}) {
+  for (const auto& [m, n, k] : std::vector<std::array<Size, 3>>{
+           {1, 1, 1}, {5, 1, 7}, {1, 5, 7}, {5, 7, 1}, {13, 11, 17}, {7001, 11, 17}}) {
     for (Trans ta : {Trans::no, Trans::yes}) {
       for (Trans tb : {Trans::no, Trans::yes}) {
         const auto a = ta == Trans::no ? normal_matrix<T>(m, k, 1) : normal_matrix<T>(k, m, 1);
@@ -69,28 +69,30 @@ TYPED_TEST(GemmOfBlocks, EqualsTheProductOfCopies) {
     Kokkos::deep_copy(copy, block);
     return copy;
   };
-  constexpr Size m = 13, n = 11, k = 17;
-  const MatmulScratch scratch{m * k, k * n, m * n};
-  std::vector<Gemm<T>> ways;
-  if constexpr (is_half_v<T>)
-    ways.emplace_back(MatmulPrecision::strict, scratch, HalfProducts::emulated);
-  if constexpr (std::is_same_v<T, float>) ways.emplace_back(MatmulPrecision::tf32, scratch);
-  ways.emplace_back(MatmulPrecision::strict, scratch);
-  for (const Gemm<T>& gemm : ways)
-    for (const Trans ta : {Trans::no, Trans::yes})
-      for (const Trans tb : {Trans::no, Trans::yes}) {
-        const Range cols{3, ta == Trans::no ? k : m}, rows{2, ta == Trans::no ? m : k};
-        const Matrix<T> a = block_of(wide(40, 41, 1), rows, cols);
-        const Matrix<T> b =
-            block_of(wide(40, 43, 2), {1, tb == Trans::no ? k : n}, {4, tb == Trans::no ? n : k});
-        const Matrix<T> around = wide(20, 29, 3), before = copy_of(around);
-        const Matrix<T> c = block_of(around, {3, m}, {5, n}), expected = copy_of(c);
-        gemm(ta, tb, a, b, StateOf<T>(0.5), c);
-        gemm(ta, tb, copy_of(a), copy_of(b), StateOf<T>(0.5), expected);
-        EXPECT_EQ(to_host(copy_of(c)), to_host(expected));
-        Kokkos::deep_copy(c, block_of(before, {3, m}, {5, n}));
-        EXPECT_EQ(to_host(around), to_host(before)) << "something beside the block was written";
-      }
+  constexpr Size n = 11, k = 17;
+  for (const Size m : {Size{13}, Size{7001}}) {  // one block of rows, and two
+    const MatmulScratch scratch{m * k, k * n, m * n};
+    std::vector<Gemm<T>> ways;
+    if constexpr (is_half_v<T>)
+      ways.emplace_back(MatmulPrecision::strict, scratch, HalfProducts::emulated);
+    if constexpr (std::is_same_v<T, float>) ways.emplace_back(MatmulPrecision::tf32, scratch);
+    ways.emplace_back(MatmulPrecision::strict, scratch);
+    for (const Gemm<T>& gemm : ways)
+      for (const Trans ta : {Trans::no, Trans::yes})
+        for (const Trans tb : {Trans::no, Trans::yes}) {
+          const Range cols{3, ta == Trans::no ? k : m}, rows{2, ta == Trans::no ? m : k};
+          const Matrix<T> a = block_of(wide(rows.end() + 5, cols.end() + 7, 1), rows, cols);
+          const Matrix<T> b =
+              block_of(wide(40, 43, 2), {1, tb == Trans::no ? k : n}, {4, tb == Trans::no ? n : k});
+          const Matrix<T> around = wide(m + 7, 29, 3), before = copy_of(around);
+          const Matrix<T> c = block_of(around, {3, m}, {5, n}), expected = copy_of(c);
+          gemm(ta, tb, a, b, StateOf<T>(0.5), c);
+          gemm(ta, tb, copy_of(a), copy_of(b), StateOf<T>(0.5), expected);
+          EXPECT_EQ(to_host(copy_of(c)), to_host(expected));
+          Kokkos::deep_copy(c, block_of(before, {3, m}, {5, n}));
+          EXPECT_EQ(to_host(around), to_host(before)) << "something beside the block was written";
+        }
+  }
 }
 
 // Heads of attention may have one column. The test uses whole numbers, whose sums are exact.
