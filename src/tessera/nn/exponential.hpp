@@ -42,7 +42,7 @@ KOKKOS_FORCEINLINE_FUNCTION T multiply_add(T a, T b, T c) {
 
 /// Returns 1 / k!.
 template <class T>
-constexpr T inverse_factorial(int k) {
+KOKKOS_FUNCTION constexpr T inverse_factorial(int k) {
   double product = 1;
   for (; k > 1; --k) product *= k;
   return static_cast<T>(1 / product);
