@@ -133,19 +133,7 @@ void native_product(Trans trans_a, Trans trans_b, const Matrix<const T>& a,
       a.data(), b.data(), c.data());
 }
 
-/// Returns the number of blocks of rows in which the host multiplies A (m, k) by B (k, n). OpenBLAS
-/// copies both operands before it multiplies, but not if m n k is at most 100^3 (0.3.17 and later,
-/// with AVX-512). With few columns, blocks below this limit take 0.5 to 0.9 of the time; with other
-/// kernels they cost nothing. Several threads of OpenBLAS share a product instead.
-Size row_blocks(Size m, Size n, Size k, bool any_stride) {
-  constexpr Size limit = 1'000'000, fewest_rows = 120;
-  if (m * n * k <= limit || n * k > limit / fewest_rows) return 1;
-  const bool has_one_thread = any_stride || ExecSpace().concurrency() == 1;
-  return std::is_same_v<MemSpace, Kokkos::HostSpace> && has_one_thread ? 1 + m * n * k / limit : 1;
-}
-
-/// `any_stride`: the result must not depend on the strides, which depend on the mesh. The BLAS has
-/// one thread then.
+/// `any_stride`: the result must not depend on the strides, which depend on the mesh.
 template <class T>
 void blas_product(Trans trans_a, Trans trans_b, const Matrix<const T>& a, const Matrix<const T>& b,
                   T beta, const Matrix<T>& c, bool any_stride) {
@@ -153,24 +141,16 @@ void blas_product(Trans trans_a, Trans trans_b, const Matrix<const T>& a, const 
   const bool is_column = trans_a == Trans::no && trans_b == Trans::no && c.extent(1) == 1;
   // Kokkos Kernels on GPUs adds parts of sums in no fixed order if there are few results: replicas
   // of a parameter would get different gradients. It also has a cuBLAS handle and workspace of its
-  // own.
-  const bool is_empty = c.size() == 0 || shape_of(trans_a, a).cols == 0;
-  if (has_native_tf32() && !is_empty && !(is_column && any_stride))
+  // own. On hosts, bits that do not depend on strides are those of Kokkos Kernels.
+  const Size terms = static_cast<Size>(c.size()) * shape_of(trans_a, a).cols;
+  const bool uses_blas = any_stride && (is_column || !has_native_tf32());
+  if (terms > 0 && !uses_blas && detail::multiplies_faster(dtype_of<T>(), terms))
     return native_product(trans_a, trans_b, a, b, beta, c, MatmulPrecision::strict);
   // Kokkos Kernels ignores the stride of an operand with one column, and multiplies columns without
   // gaps in another order.
   if (is_column && a.extent(1) > 0 && (any_stride || stride_of(b) > 1 || stride_of(c) > 1))
     KokkosBlas::gemv(ta, T(1), a, Kokkos::subview(b, Kokkos::ALL, 0), beta,
                      Kokkos::subview(c, Kokkos::ALL, 0));
-  else if (const Size blocks = trans_a == Trans::no && trans_b == Trans::no
-                                   ? row_blocks(c.extent(0), c.extent(1), a.extent(1), any_stride)
-                                   : 1;
-           blocks > 1)
-    for (Size i = 0; i < blocks; ++i) {
-      const Range rows = balanced_split(c.extent(0), blocks, i);
-      const Range n{0, static_cast<Size>(c.extent(1))}, k{0, static_cast<Size>(a.extent(1))};
-      KokkosBlas::gemm(ta, tb, T(1), block_of(a, rows, k), b, beta, block_of(c, rows, n));
-    }
   else
     KokkosBlas::gemm(ta, tb, T(1), a, b, beta, c);
 }

@@ -24,8 +24,12 @@ struct HalfProduct {
 };
 
 /// Multiplies with the library that half_products() names; not defined for the emulation. Takes
-/// float and double operands if has_native_tf32(). Does not wait for the device. Throws Error
+/// float and double operands if multiplies_faster(). Does not wait for the device. Throws Error
 /// (usage) for an error of the library.
 void multiply(const HalfProduct& product, const void* a, const void* b, void* c);
+
+/// Returns true if multiply() should multiply float or double operands in place of Kokkos Kernels.
+/// `terms` is m n k.
+bool multiplies_faster(DType operands, Size terms);
 
 }  // namespace tessera::detail
