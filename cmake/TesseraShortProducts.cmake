@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # Decides what multiplies 16-bit operands: after this file TESSERA_SHORT_PRODUCTS is cublas, onednn or emulated.
-tessera_auto_option(TESSERA_ENABLE_ONEDNN "bf16 and fp16 products on CPUs" "oneDNN is found")
+tessera_auto_option(TESSERA_ENABLE_ONEDNN "bf16, fp16 and large float32 products on CPUs" "oneDNN is found")
 
 set(TESSERA_SHORT_PRODUCTS emulated)
 if("CUDA" IN_LIST Kokkos_DEVICES)
@@ -14,7 +14,7 @@ elseif(NOT TESSERA_ENABLE_ONEDNN STREQUAL OFF AND NOT Kokkos_DEVICES MATCHES "HI
   if(NOT dnnl_FOUND)
     find_package(dnnl 3 QUIET)  # a version is compatible with its own major only
   endif()
-  set_package_properties(dnnl PROPERTIES TYPE OPTIONAL PURPOSE "bf16 and fp16 products on CPUs")
+  set_package_properties(dnnl PROPERTIES TYPE OPTIONAL PURPOSE "bf16, fp16 and large float32 products on CPUs")
   if(dnnl_FOUND)
     set(TESSERA_SHORT_PRODUCTS onednn)
   elseif(TESSERA_ENABLE_ONEDNN STREQUAL ON)

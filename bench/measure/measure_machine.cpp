@@ -102,7 +102,7 @@ double measure_half_rate_side(const Communicator& ranks, const Machine& machine)
 #ifdef KOKKOS_ENABLE_CUDA
   const Size side = 128, rows = 65536;
 #else
-  const Size side = 32, rows = 1024;
+  const Size side = 32, rows = 512;
 #endif
   const Matrix<float> a("tessera::bench::a", rows, side), b("tessera::bench::b", side, side),
       c("tessera::bench::c", rows, side);

@@ -44,6 +44,8 @@ TEST(BlasCheck, DescribesTheLibrary) {
   status.advice = "advice";
   status.threads = 2;
   EXPECT_EQ(describe(status), "OpenBLAS 0.3.21, core Haswell (advice), 2 threads");
+  status.onednn = "2.6.0";
+  EXPECT_EQ(describe(status), "OpenBLAS 0.3.21, core Haswell (advice), oneDNN 2.6.0, 2 threads");
 }
 
 }  // namespace

@@ -88,6 +88,14 @@ std::optional<OpenBlas> find_openblas() {
   return blas;
 }
 
+std::string find_onednn() {
+  // The struct that it returns begins with the three numbers.
+  auto* get_version = find_symbol<const int*()>("dnnl_version");
+  if (get_version == nullptr) return "";
+  const int* const version = get_version();
+  return fmt::format("{}.{}.{}", version[0], version[1], version[2]);
+}
+
 std::optional<std::string> better_core(const CpuFeatures& cpu, const OpenBlas& blas) {
   constexpr std::array<std::string_view, 3> avx2_cores = {"Haswell", "Zen", "Excavator"};
   constexpr std::array<std::string_view, 12> older_cores = {
@@ -102,15 +110,17 @@ std::optional<std::string> better_core(const CpuFeatures& cpu, const OpenBlas& b
 }
 
 std::string describe(const BlasStatus& status) {
-  if (!status.blas) return status.library.empty() ? "unknown" : status.library + " (not OpenBLAS)";
-  std::string text = fmt::format("OpenBLAS {}, core {}", status.blas->version, status.blas->core);
+  std::string text = status.library.empty() ? "unknown" : status.library + " (not OpenBLAS)";
+  if (status.blas)
+    text = fmt::format("OpenBLAS {}, core {}", status.blas->version, status.blas->core);
   if (!status.advice.empty()) text += fmt::format(" ({})", status.advice);
+  if (!status.onednn.empty()) text += ", oneDNN " + status.onednn;
   if (status.threads > 0) text += ", " + counted(status.threads, "thread");
   return text;
 }
 
 BlasStatus check_blas() {
-  BlasStatus status{blas_library(), find_openblas(), "", 0};
+  BlasStatus status{blas_library(), find_openblas(), find_onednn(), "", 0};
   if (!status.blas) return status;
   const std::optional<std::string> better = better_core(cpu_features(), *status.blas);
   if (!better) return status;

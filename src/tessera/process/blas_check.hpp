@@ -24,6 +24,9 @@ struct OpenBlas {
 /// Returns nothing for another library.
 std::optional<OpenBlas> find_openblas();
 
+/// Returns the version of the oneDNN that this process has loaded; empty without one.
+std::string find_onednn();
+
 /// Returns the core whose kernels suit the processor if those in use need fewer features than it
 /// has. Returns nothing for a core that this function does not know.
 std::optional<std::string> better_core(const CpuFeatures& cpu, const OpenBlas& blas);
@@ -32,11 +35,12 @@ std::optional<std::string> better_core(const CpuFeatures& cpu, const OpenBlas& b
 struct BlasStatus {
   std::string library;           ///< file that holds the matrix product; empty if unknown
   std::optional<OpenBlas> blas;  ///< nothing for another library
+  std::string onednn;            ///< version of oneDNN beside it; empty without one
   std::string advice;            ///< how to get faster kernels; empty if there is nothing to do
   int threads = 0;               ///< of a product; 0 if the library does not report them
 };
 
-/// "OpenBLAS 0.3.21, core SkylakeX, 2 threads", with the advice if there is any.
+/// "OpenBLAS 0.3.21, core SkylakeX, oneDNN 2.6.0, 2 threads", with the advice if there is any.
 std::string describe(const BlasStatus& status);
 
 /// Finds out which BLAS this process uses, and whether it could use faster kernels.

@@ -23,7 +23,7 @@ class Tessera(CMakePackage, CudaPackage):
 
     variant("openmp", default=True, description="Use the OpenMP back end of Kokkos on the host")
     variant("nccl", default=False, description="Send between CUDA devices with NCCL")
-    variant("onednn", default=False, when="~cuda", description="Multiply bf16 and fp16 with oneDNN")
+    variant("onednn", default=False, when="~cuda", description="Multiply bf16, fp16 and large float32 matrices with oneDNN")
     variant("hdf5", default=False, description="Write checkpoints with parallel HDF5")
     variant("tests", default=False, description="Build the tests")
     variant("bench", default=False, description="Build tessera-bench and tessera-micro")
