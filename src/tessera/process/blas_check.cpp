@@ -136,6 +136,8 @@ int limit_blas_threads(int threads) {
   const std::string number = std::to_string(threads);
   setenv("MKL_NUM_THREADS", number.c_str(), 0);
   setenv("BLIS_NUM_THREADS", number.c_str(), 0);
+  // oneDNN has the threads of OpenMP, which are those of all cores if Kokkos does not use OpenMP.
+  if (auto* set_openmp = find_symbol<void(int)>("omp_set_num_threads")) set_openmp(threads);
   auto* set_threads = find_symbol<void(int)>("openblas_set_num_threads");
   auto* get_threads = find_symbol<int()>("openblas_get_num_threads");
   if (get_threads == nullptr) return 0;

@@ -46,9 +46,9 @@ std::string describe(const BlasStatus& status);
 /// Finds out which BLAS this process uses, and whether it could use faster kernels.
 BlasStatus check_blas();
 
-/// Gives products as many threads as kernels have, unless a variable of the library sets their
-/// number. Returns the number of threads of products; 0 if the library does not report it. Call it
-/// before the first product. Throws Error (out_of_memory) if OpenBLAS would not get its buffers.
+/// Gives products as many threads as kernels have, unless a variable of the BLAS sets their number.
+/// Returns the number of threads of products; 0 if the library does not report it. Call it before
+/// the first product. Throws Error (out_of_memory) if OpenBLAS would not get its buffers.
 int limit_blas_threads(int threads);
 
 /// Makes OpenBLAS, MKL or BLIS use one thread as long as it lives, if `applies`, whatever variables
