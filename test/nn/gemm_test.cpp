@@ -72,7 +72,8 @@ TYPED_TEST(GemmOfBlocks, EqualsTheProductOfCopies) {
   constexpr Size n = 11, k = 17;
   for (const Size m : {13, 7001}) {
     // oneDNN may add the terms of large products in an order that depends on the strides.
-    const double tolerance = m == 13 ? 0 : 64 * std::pow(2.0, is_half_v<T> ? -8 : -23);
+    const int bits = is_half_v<T> ? 8 : std::numeric_limits<StateOf<T>>::digits;
+    const double tolerance = std::ldexp(64.0, -bits);
     const MatmulScratch scratch{m * k, k * n, m * n};
     std::vector<Gemm<T>> ways;
     if constexpr (is_half_v<T>)
@@ -91,9 +92,11 @@ TYPED_TEST(GemmOfBlocks, EqualsTheProductOfCopies) {
           gemm(ta, tb, a, b, StateOf<T>(0.5), c);
           gemm(ta, tb, copy_of(a), copy_of(b), StateOf<T>(0.5), expected);
           const auto found = to_host(copy_of(c)), copied = to_host(expected);
+          if (m == 13) {
+            EXPECT_EQ(found, copied);
+          }
           for (std::size_t i = 0; i < found.size(); ++i)
-            ASSERT_NEAR(static_cast<double>(found[i]), static_cast<double>(copied[i]), tolerance)
-                << m << " rows, element " << i;
+            ASSERT_NEAR(static_cast<double>(found[i]), static_cast<double>(copied[i]), tolerance);
           Kokkos::deep_copy(c, block_of(before, {3, m}, {5, n}));
           EXPECT_EQ(to_host(around), to_host(before)) << "something beside the block was written";
         }

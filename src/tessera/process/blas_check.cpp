@@ -62,6 +62,15 @@ void take_buffer() {
   sgemm("N", "N", &n, &n, &n, &one, &one, &n, &one, &n, &one, &product, &n);
 }
 
+// Returns the version of the oneDNN that this process has loaded; empty without one.
+std::string find_onednn() {
+  // The struct that it returns begins with the three numbers.
+  auto* get_version = find_symbol<const int*()>("dnnl_version");
+  if (get_version == nullptr) return "";
+  const int* const version = get_version();
+  return fmt::format("{}.{}.{}", version[0], version[1], version[2]);
+}
+
 }  // namespace
 
 CpuFeatures cpu_features() {
@@ -86,14 +95,6 @@ std::optional<OpenBlas> find_openblas() {
   blas.core = get_core();
   blas.dynamic_arch = std::find(words.begin(), words.end(), "DYNAMIC_ARCH") != words.end();
   return blas;
-}
-
-std::string find_onednn() {
-  // The struct that it returns begins with the three numbers.
-  auto* get_version = find_symbol<const int*()>("dnnl_version");
-  if (get_version == nullptr) return "";
-  const int* const version = get_version();
-  return fmt::format("{}.{}.{}", version[0], version[1], version[2]);
 }
 
 std::optional<std::string> better_core(const CpuFeatures& cpu, const OpenBlas& blas) {
@@ -136,13 +137,15 @@ int limit_blas_threads(int threads) {
   const std::string number = std::to_string(threads);
   setenv("MKL_NUM_THREADS", number.c_str(), 0);
   setenv("BLIS_NUM_THREADS", number.c_str(), 0);
+  const bool is_chosen =
+      std::getenv("OPENBLAS_NUM_THREADS") != nullptr || std::getenv("GOTO_NUM_THREADS") != nullptr;
   // oneDNN has the threads of OpenMP, which are those of all cores if Kokkos does not use OpenMP.
-  if (auto* set_openmp = find_symbol<void(int)>("omp_set_num_threads")) set_openmp(threads);
+  // So may OpenBLAS.
+  auto* set_openmp = find_symbol<void(int)>("omp_set_num_threads");
+  if (set_openmp != nullptr && !is_chosen) set_openmp(threads);
   auto* set_threads = find_symbol<void(int)>("openblas_set_num_threads");
   auto* get_threads = find_symbol<int()>("openblas_get_num_threads");
   if (get_threads == nullptr) return 0;
-  const bool is_chosen =
-      std::getenv("OPENBLAS_NUM_THREADS") != nullptr || std::getenv("GOTO_NUM_THREADS") != nullptr;
   const bool sets = set_threads != nullptr && !is_chosen;
   check_buffers(1 + (sets ? std::max(0, threads - get_threads()) : 0));
   if (sets) set_threads(threads);

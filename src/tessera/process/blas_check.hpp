@@ -24,9 +24,6 @@ struct OpenBlas {
 /// Returns nothing for another library.
 std::optional<OpenBlas> find_openblas();
 
-/// Returns the version of the oneDNN that this process has loaded; empty without one.
-std::string find_onednn();
-
 /// Returns the core whose kernels suit the processor if those in use need fewer features than it
 /// has. Returns nothing for a core that this function does not know.
 std::optional<std::string> better_core(const CpuFeatures& cpu, const OpenBlas& blas);

@@ -25,7 +25,7 @@ struct HalfProduct {
 
 /// Multiplies with the library that half_products() names; not defined for the emulation. Takes
 /// float and double operands if multiplies_faster(). Does not wait for the device. Throws Error
-/// (usage) for an error of the library.
+/// (usage or out_of_memory) for an error of the library.
 void multiply(const HalfProduct& product, const void* a, const void* b, void* c);
 
 /// Returns true if multiply() should multiply float or double operands in place of Kokkos Kernels.

@@ -92,18 +92,15 @@ bool detail::multiplies_faster(DType operands, Size terms) {
 }
 
 void detail::multiply(const HalfProduct& p, const void* a, const void* b, void* c) {
-  if (p.operands == DType::float32) {
-    const dnnl::status status =
-        dnnl::sgemm(static_cast<char>(p.trans_a), static_cast<char>(p.trans_b), p.m, p.n, p.k, 1,
-                    static_cast<const float*>(a), p.lda, static_cast<const float*>(b), p.ldb,
-                    static_cast<float>(p.beta), static_cast<float*>(c), p.ldc);
-    if (status == dnnl::status::success) return;
-    throw Error(ExitCode::out_of_memory, "oneDNN: product of {} x {} x {}: error {}", p.m, p.n, p.k,
-                static_cast<int>(status));
-  }
   static std::map<HalfProduct, ReadyProduct> ready;
   static dnnl::stream stream(cpu());
   try {
+    if (p.operands == DType::float32)
+      return dnnl::error::wrap_c_api(
+          dnnl_sgemm(static_cast<char>(p.trans_a), static_cast<char>(p.trans_b), p.m, p.n, p.k, 1,
+                     static_cast<const float*>(a), p.lda, static_cast<const float*>(b), p.ldb,
+                     static_cast<float>(p.beta), static_cast<float*>(c), p.ldc),
+          "sgemm failed");
     auto found = ready.find(p);
     if (found == ready.end()) found = ready.emplace(p, make_ready(p)).first;
     ReadyProduct& product = found->second;
@@ -115,8 +112,10 @@ void detail::multiply(const HalfProduct& p, const void* a, const void* b, void* 
         {{DNNL_ARG_SRC, product.a}, {DNNL_ARG_WEIGHTS, product.b}, {DNNL_ARG_DST, product.c}});
     stream.wait();
   } catch (const dnnl::error& error) {
-    throw Error(ExitCode::usage, "oneDNN: product of {} x {} x {} {}: {}", p.m, p.n, p.k,
-                name_of(p.operands), error.what());
+    const bool no_memory = error.status == dnnl_out_of_memory;
+    throw Error(no_memory ? ExitCode::out_of_memory : ExitCode::usage,
+                "oneDNN: product of {} x {} x {} {}: {}", p.m, p.n, p.k, name_of(p.operands),
+                error.what());
   }
 }
 
