@@ -20,21 +20,22 @@ using test::to_device;
 using test::to_host;
 using Doubles = std::vector<double>;
 
-/// Returns a router of one sample with these logits, after its forward pass.
+/// A router with these logits, after its forward pass.
 struct Routed {
-  explicit Routed(const Routing& routing, const Doubles& logits)
-      : alone(layer(routing, logits), 1) {
-    const auto positions = static_cast<std::size_t>(alone.layer.positions);
-    Kokkos::deep_copy(alone.x[0], to_device(logits, positions, logits.size() / positions));
+  explicit Routed(const Routing& routing, const Doubles& logits, Size samples = 1)
+      : sums("sums", 3 * routing.experts), alone(layer(routing, logits, samples), samples) {
+    const auto experts = static_cast<std::size_t>(routing.experts);
+    Kokkos::deep_copy(alone.x[0], to_device(logits, logits.size() / experts, experts));
     alone.call.batch.routing = sums.data();
     forward(alone.call);
   }
-  static LayerSpec layer(const Routing& routing, const Doubles& logits) {
+  static LayerSpec layer(const Routing& routing, const Doubles& logits, Size samples) {
     LayerSpec layer = route("gates", "router", 0, routing);
-    layer.in_positions = layer.positions = static_cast<Size>(logits.size()) / routing.experts;
+    layer.in_positions = layer.positions =
+        static_cast<Size>(logits.size()) / (samples * routing.experts);
     return layer;
   }
-  Vector<double> sums{"sums", 9};
+  Vector<double> sums;
   LayerAlone<double> alone;
 };
 
@@ -67,6 +68,31 @@ TEST(Experts, AreChosenInOrderAtATie) {
   const double larger = std::exp(1) / (1 + 2 * std::exp(1));
   const Doubles expected{1.0 / 3, 1.0 / 3, 0, 0, larger, larger};
   for (std::size_t i = 0; i < gates.size(); ++i) EXPECT_NEAR(gates[i], expected[i], 1e-15) << i;
+}
+
+TEST(Experts, MayBeMoreThanAKernelHandlesAtOnce) {
+  const Size samples = 3, positions = 7, experts = 37, top_k = 3, capacity = 2;
+  Doubles logits;
+  for (Size i = 0; i < samples * positions * experts; ++i)
+    logits.push_back(static_cast<double>(i * i % 11));  // ties in each row
+  const Routed routed({experts, top_k, capacity, 0, 0}, logits, samples);
+  const Doubles gates = to_host(routed.alone.y);
+  std::vector<Size> taken(static_cast<std::size_t>(samples * experts));
+  for (Size row = 0; row < samples * positions; ++row) {
+    const double* const x = logits.data() + row * experts;
+    double sum = 0;
+    for (Size e = 0; e < experts; ++e) sum += std::exp(x[e]);
+    for (Size e = 0; e < experts; ++e) {
+      Size before = 0;
+      for (Size other = 0; other < experts; ++other)
+        before += x[other] > x[e] || (x[other] == x[e] && other < e) ? 1 : 0;
+      Size& of_expert = taken[static_cast<std::size_t>(row / positions * experts + e)];
+      const bool takes = before < top_k && of_expert++ < capacity;
+      EXPECT_NEAR(gates[static_cast<std::size_t>(row * experts + e)],
+                  takes ? std::exp(x[e]) / sum : 0, 1e-15)
+          << row << " " << e;
+    }
+  }
 }
 
 TEST(Experts, ChooseNothingIfALogitIsNotANumber) {

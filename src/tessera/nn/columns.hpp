@@ -35,15 +35,21 @@ KOKKOS_INLINE_FUNCTION Math reduce_lanes(const Team& team, Size n, const F& f) {
     Math parts[lanes];
     const Reducer<Math, Kokkos::HostSpace> reducer(parts[0]);
     for (Math& part : parts) reducer.init(part);
+    // Stores the join in any case: a branch for the larger one would often be mispredicted.
+    const auto join = [&](Math& part, Math value) {
+      Math joined = part;
+      reducer.join(joined, value);
+      part = joined;
+    };
     Size j = 0;
     for (; j + lanes <= n; j += lanes) {
 #if defined(__GNUC__) && !defined(__clang__) && !defined(__CUDACC__)
 #pragma GCC unroll 1
 #endif
-      for (Size lane = 0; lane < lanes; ++lane) reducer.join(parts[lane], f(j + lane));
+      for (Size lane = 0; lane < lanes; ++lane) join(parts[lane], f(j + lane));
     }
-    for (; j < n; ++j) reducer.join(parts[j % lanes], f(j));
-    for (Size lane = 1; lane < lanes; ++lane) reducer.join(parts[0], parts[lane]);
+    for (; j < n; ++j) join(parts[j % lanes], f(j));
+    for (Size lane = 1; lane < lanes; ++lane) join(parts[0], parts[lane]);
     return parts[0];
   } else {
     Math result;

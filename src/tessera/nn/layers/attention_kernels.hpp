@@ -34,6 +34,13 @@ struct ScoreBlock {
     const Size n = seen + row;
     return n < 0 ? 0 : (n < cols ? n : cols);
   }
+  /// Returns `n`, or on a host the columns of the vectors that hold the first n: a vector takes no
+  /// longer than a part of it.
+  KOKKOS_INLINE_FUNCTION Size in_vectors(Size n) const {
+    constexpr Size lanes = 32 / sizeof(Math);
+    const Size all = (n + lanes - 1) / lanes * lanes;
+    return !on_host ? n : (all < cols ? all : cols);
+  }
 };
 
 /// p = exp(scale s - largest), 0 for hidden keys. Updates the statistics and scales the sums of
@@ -60,7 +67,8 @@ struct AddToSoftmax {
         n == 0 ? before
                : factor * reduce_lanes<Kokkos::Max, Math>(team, n, [=](Size j) { return in[j]; });
     const Math largest = here > before ? here : before;
-    for_each_lane(Kokkos::TeamVectorRange(team, n), n,
+    const Size computed = block.in_vectors(n);
+    for_each_lane(Kokkos::TeamVectorRange(team, computed), computed,
                   [=](Size j) { in[j] = exp_of_nonpositive(factor * in[j] - largest); });
     const Math sum = reduce_lanes<Kokkos::Sum, Math>(team, n, [=](Size j) { return in[j]; });
     const Math shrink = is_first ? Math(0) : exp(before - largest);
@@ -101,7 +109,8 @@ struct ScoreGradients {
     const Math *const row = block.statistics.row(head, i), *const s = block.s.row(head, i);
     const Math *const in = dp.row(head, i), factor = block.scale, shift = row[0] + log(row[1]);
     T *const out_p = p.row(head, i), *const out_ds = ds.row(head, i);
-    for_each_lane(Kokkos::TeamVectorRange(team, n), n, [=](Size j) {
+    const Size computed = block.in_vectors(n);
+    for_each_lane(Kokkos::TeamVectorRange(team, computed), computed, [=](Size j) {
       const Math probability = exp_of_nonpositive(factor * s[j] - shift);
       const Math score_gradient = factor * probability * (in[j] - mean);
       out_p[j] = probability;

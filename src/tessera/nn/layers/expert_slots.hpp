@@ -50,7 +50,7 @@ struct ExpertSlots {
   }
 };
 
-/// Numbers the positions of a sample that an expert takes: those with a gate, up to the capacity.
+/// Numbers the positions of a sample that experts take: those with a gate, up to the capacity.
 template <class T>
 struct NumberSlots {
   const T* gates;
@@ -59,11 +59,15 @@ struct NumberSlots {
   SharedRows rows;
 
   KOKKOS_INLINE_FUNCTION void operator()(Size i) const {
-    std::int32_t next = 0;
-    rows.for_each_position(i / experts, [&](Size row) {
-      const Size at = row * experts + i % experts;
-      const bool takes = static_cast<StateOf<T>>(gates[at]) != 0 && next < capacity;
-      numbers[at] = takes ? next++ : -1;
+    const SomeExperts some(i, experts);
+    std::int32_t next[some.most] = {};
+    rows.for_each_position(some.sample, [&](Size row) {
+      const Size first = row * experts + some.first;
+      some.for_each([&](Size e) {
+        const bool takes = static_cast<StateOf<T>>(gates[first + e]) != 0 && next[e] < capacity;
+        numbers[first + e] = takes ? next[e] : -1;
+        next[e] += takes ? 1 : 0;
+      });
     });
   }
 };
@@ -83,7 +87,7 @@ ExpertSlots slots_of(const LayerCall<T>& call, Size capacity, Size begin, Size c
   const Size experts = layer.second_in;
   const SharedRows rows(layer, layer.second_positions, call.samples);
   auto* const numbers = reinterpret_cast<std::int32_t*>(call.scratch.data());
-  for_each(label, call.samples * experts,
+  for_each(label, call.samples * SomeExperts::parts(experts),
            NumberSlots<T>{call.inputs[1].data(), numbers, experts, capacity, rows},
            slots_scratch(layer, call.samples));
   return {numbers, experts, begin / width, columns / width, rows, capacity, width};

@@ -16,6 +16,7 @@ namespace {
 const std::string route_choose_label = "tessera::route_choose";
 const std::string route_admit_label = "tessera::route_admit";
 const std::string route_count_label = "tessera::route_count";
+const std::string route_sum_label = "tessera::route_sum_counts";
 const std::string route_backward_label = "tessera::route_backward";
 
 /// The routing of a microbatch in scratch memory. A probability is negative if the position does
@@ -49,29 +50,48 @@ struct Choose {
   RoutingNumbers<Math> numbers;
   Size top_k;
 
-  KOKKOS_INLINE_FUNCTION void operator()(Size row) const {
+  template <class Team>
+  KOKKOS_INLINE_FUNCTION void operator()(const Team& team) const {
     using std::log;
-    const Size experts = numbers.experts;
+    const Size row = team.league_rank(), experts = numbers.experts;
     const T* const x = logits + row * experts;
     Math* const p = numbers.probability + row * experts;
-    Math largest = x[0], sum = 0;
-    for (Size e = 1; e < experts; ++e) largest = largest < Math(x[e]) ? Math(x[e]) : largest;
-    // Two loops: compilers do not vectorise a sum in order.
-    for (Size e = 0; e < experts; ++e) p[e] = detail::exp_of_nonpositive(Math(x[e]) - largest);
-    for (Size e = 0; e < experts; ++e) sum += p[e];
-    for (Size e = 0; e < experts; ++e) p[e] = -p[e] / sum;
-    numbers.log_sum[row] = largest + log(sum);
-    for (Size k = 0; k < top_k; ++k) {
-      Size best = -1;
-      for (Size e = 0; e < experts; ++e)
-        if (p[e] <= 0 && (best < 0 || p[e] < p[best])) best = e;
-      if (best >= 0) p[best] = -p[best];
+    Math* const log_sum = numbers.log_sum + row;
+    const auto largest_of = [&](const auto& f) {
+      return detail::reduce_lanes<Kokkos::Max, Math>(team, experts, f);
+    };
+    const auto sum_of = [&](const auto& f) {
+      return detail::reduce_lanes<Kokkos::Sum, Math>(team, experts, f);
+    };
+    const auto for_each_expert = [&](const auto& f) {
+      detail::for_each_lane(Kokkos::TeamVectorRange(team, experts), experts, f);
+    };
+    const Math largest = largest_of([=](Size e) { return static_cast<Math>(x[e]); });
+    for_each_expert([=](Size e) { p[e] = detail::exp_of_nonpositive(Math(x[e]) - largest); });
+    const Math sum = sum_of([=](Size e) { return p[e]; });
+    Kokkos::single(Kokkos::PerTeam(team), [=] { *log_sum = largest + log(sum); });
+    for_each_expert([=](Size e) { p[e] /= sum; });
+
+    // The least chosen probability, and how many of those that equal it are too many.
+    Math least = Kokkos::Experimental::infinity_v<Math>;
+    Size excess = -top_k;
+    while (excess < 0) {
+      const Math next = largest_of([=](Size e) { return p[e] < least ? p[e] : Math(-1); });
+      if (next < 0) break;
+      least = next;
+      excess += static_cast<Size>(sum_of([=](Size e) { return Math(p[e] == next ? 1 : 0); }));
     }
+    for_each_expert([=](Size e) { p[e] = p[e] >= least ? p[e] : -p[e]; });
+    if (excess <= 0) return;
+    team.team_barrier();
+    Kokkos::single(Kokkos::PerTeam(team), [=] {
+      for (Size e = experts - 1, left = excess; left > 0; --e)
+        if (p[e] == least) p[e] = -least, --left;
+    });
   }
 };
 
-/// Lets an expert take the first positions of a sample that choose it. `gates` is null in backward,
-/// which needs only the counts.
+/// Lets experts take the first positions of a sample that choose them.
 template <class T>
 struct Admit {
   using Math = StateOf<T>;
@@ -81,33 +101,60 @@ struct Admit {
   Routing routing;
   detail::SharedRows rows;
 
-  /// Returns the expert's terms of the loss of a sample.
+  /// Returns the terms of the loss of some experts and a sample.
   KOKKOS_INLINE_FUNCTION double operator()(Size i) const {
     using std::fabs;
-    const Size experts = numbers.experts, expert = i % experts;
-    Size chosen = 0, taken = 0;
-    double sum = 0, entropy = 0, squares = 0;
-    rows.for_each_position(i / experts, [&](Size row) {
-      const Size at = row * experts + expert;
-      const Math p = numbers.probability[at], size = fabs(p);
-      const T gate = static_cast<T>(p > 0 ? p : Math(0));
-      const bool takes = static_cast<Math>(gate) != 0 && taken < routing.capacity;
-      if (gates) gates[at] = takes ? gate : static_cast<T>(Math(0));
-      chosen += p > 0 ? 1 : 0;
-      taken += takes ? 1 : 0;
-      sum += size;
+    const Size experts = numbers.experts;
+    const detail::SomeExperts some(i, experts);
+    std::int32_t chosen[some.most] = {}, taken[some.most] = {};
+    double sum[some.most] = {}, entropy[some.most] = {}, squares = 0;
+    const auto capacity = static_cast<std::int32_t>(routing.capacity);
+    rows.for_each_position(some.sample, [&](Size row) {
+      const Size first = row * experts + some.first;
       // The logarithm of the softmax is the logit less that of the sum.
       const double log_sum = numbers.log_sum[row];
-      if (size > 0) entropy += static_cast<double>(size) * (log_sum - Math(logits[at]));
-      if (expert == 0) squares += log_sum * log_sum;
+      if (some.first == 0) squares += log_sum * log_sum;
+      some.for_each([&](Size e) {
+        const Size at = first + e;
+        const Math p = numbers.probability[at], size = fabs(p);
+        const T gate = static_cast<T>(p > 0 ? p : Math(0));
+        const bool takes = static_cast<Math>(gate) != 0 && taken[e] < capacity;
+        gates[at] = takes ? gate : static_cast<T>(Math(0));
+        chosen[e] += p > 0 ? 1 : 0;
+        taken[e] += takes ? 1 : 0;
+        sum[e] += size;
+        entropy[e] += size * (log_sum - Math(logits[at]));
+      });
     });
-    numbers.chosen[i] = static_cast<Math>(chosen);
-    numbers.dropped[i] = static_cast<Math>(chosen - taken);
-    numbers.entropy[i] = static_cast<Math>(entropy);
-    const double share =
-        static_cast<double>(chosen) / static_cast<double>(routing.top_k * numbers.positions);
-    return routing.balance_weight * static_cast<double>(experts) * share * sum +
-           routing.z_weight * squares;
+    double loss = routing.z_weight * squares;
+    for (Size e = 0; e < some.count; ++e) {
+      const Size at = some.sample * experts + some.first + e;
+      numbers.chosen[at] = static_cast<Math>(chosen[e]);
+      numbers.dropped[at] = static_cast<Math>(chosen[e] - taken[e]);
+      numbers.entropy[at] = static_cast<Math>(entropy[e]);
+      const double share =
+          static_cast<double>(chosen[e]) / static_cast<double>(routing.top_k * numbers.positions);
+      loss += routing.balance_weight * static_cast<double>(experts) * share * sum[e];
+    }
+    return loss;
+  }
+};
+
+/// Counts the positions of a sample that choose each expert.
+template <class Math>
+struct CountChosen {
+  RoutingNumbers<Math> numbers;
+  detail::SharedRows rows;
+
+  KOKKOS_INLINE_FUNCTION void operator()(Size i) const {
+    const Size experts = numbers.experts;
+    const detail::SomeExperts some(i, experts);
+    Math* const chosen = numbers.chosen + some.sample * experts + some.first;
+    some.for_each([&](Size e) { chosen[e] = 0; });
+    rows.for_each_position(some.sample, [&](Size row) {
+      const Math* const p = numbers.probability + row * experts + some.first;
+      some.for_each([&](Size e) { chosen[e] += Math(p[e] > 0 ? 1 : 0); });
+    });
   }
 };
 
@@ -147,8 +194,8 @@ RoutingNumbers<StateOf<T>> choose(const LayerCall<T>& call) {
   const Size counts = call.samples * experts;
   const RoutingNumbers<StateOf<T>> numbers{
       experts, call.layer.positions, p, log_sum, chosen, chosen + counts, chosen + 2 * counts};
-  for_each(route_choose_label, rows,
-           Choose<T>{call.inputs[0].data(), numbers, call.layer.routing.top_k}, rows * experts);
+  for_each_row(route_choose_label, rows, experts,
+               Choose<T>{call.inputs[0].data(), numbers, call.layer.routing.top_k});
   return numbers;
 }
 
@@ -162,7 +209,7 @@ template <class Math>
 void add_counts(const RoutingNumbers<Math>& numbers, Size samples, double* sums) {
   const Size experts = numbers.experts;
   for_each(
-      route_count_label, experts,
+      route_sum_label, experts,
       KOKKOS_LAMBDA(Size e) {
         for (Size i = e; i < samples * experts; i += experts) {
           sums[e] += numbers.chosen[i];
@@ -176,15 +223,16 @@ void add_counts(const RoutingNumbers<Math>& numbers, Size samples, double* sums)
 template <class T>
 void route_forward(const LayerCall<T>& call) {
   const auto numbers = choose(call);
-  const Size counts = call.samples * numbers.experts, work = counts * numbers.positions;
+  const Size parts = call.samples * detail::SomeExperts::parts(numbers.experts);
+  const Size work = call.samples * numbers.experts * numbers.positions;
   const Admit<T> admit{numbers, call.inputs[0].data(), call.output.data(), call.layer.routing,
                        shared_rows_of(call)};
   if (call.batch.loss == nullptr)
     for_each(
-        route_admit_label, counts, KOKKOS_LAMBDA(Size i) { admit(i); }, work);
+        route_admit_label, parts, KOKKOS_LAMBDA(Size i) { admit(i); }, work);
   else
     sum_each(
-        route_admit_label, counts, KOKKOS_LAMBDA(Size i, double& sum) { sum += admit(i); },
+        route_admit_label, parts, KOKKOS_LAMBDA(Size i, double& sum) { sum += admit(i); },
         Kokkos::View<double, Kokkos::LayoutRight, MemSpace>(call.batch.loss), work);
   if (call.batch.routing != nullptr) add_counts(numbers, call.samples, call.batch.routing);
 }
@@ -196,10 +244,8 @@ void route_backward(const LayerCall<T>& call) {
   const Routing& routing = call.layer.routing;
   const auto numbers = choose(call);
   const Size experts = numbers.experts, rows = call.samples * numbers.positions;
-  const Admit<T> count{numbers, call.inputs[0].data(), nullptr, routing, shared_rows_of(call)};
-  for_each(
-      route_admit_label, call.samples * experts, KOKKOS_LAMBDA(Size i) { count(i); },
-      rows * experts);
+  for_each(route_count_label, call.samples * detail::SomeExperts::parts(experts),
+           CountChosen<Math>{numbers, shared_rows_of(call)}, rows * experts);
   const Math scale = call.batch.gradient_scale;
   const double per_choice = routing.balance_weight * static_cast<double>(experts) /
                             static_cast<double>(routing.top_k * numbers.positions);
