@@ -52,7 +52,7 @@ HalfProducts half_products(DType type) {
 
 bool has_native_tf32() { return true; }
 
-bool detail::multiplies_faster(DType, Size) { return true; }
+bool detail::multiplies_faster(DType, Trans, Size) { return true; }
 
 /// Row-major C = op(A) op(B) is column-major C^T = op(B)^T op(A)^T.
 void detail::multiply(const HalfProduct& p, const void* a, const void* b, void* c) {

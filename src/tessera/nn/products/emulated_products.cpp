@@ -9,7 +9,7 @@ HalfProducts half_products(DType) { return HalfProducts::emulated; }
 
 bool has_native_tf32() { return false; }
 
-bool detail::multiplies_faster(DType, Size) { return false; }
+bool detail::multiplies_faster(DType, Trans, Size) { return false; }
 
 void detail::multiply(const HalfProduct&, const void*, const void*, void*) {
   throw Error(ExitCode::usage, "gemm: this build has no library for 16-bit products");

@@ -144,7 +144,7 @@ void blas_product(Trans trans_a, Trans trans_b, const Matrix<const T>& a, const 
   // own. On hosts, bits that do not depend on strides are those of Kokkos Kernels.
   const Size terms = static_cast<Size>(c.size()) * shape_of(trans_a, a).cols;
   const bool uses_blas = any_stride && (is_column || !has_native_tf32());
-  if (terms > 0 && !uses_blas && detail::multiplies_faster(dtype_of<T>(), terms))
+  if (terms > 0 && !uses_blas && detail::multiplies_faster(dtype_of<T>(), trans_b, terms))
     return native_product(trans_a, trans_b, a, b, beta, c, MatmulPrecision::strict);
   // Kokkos Kernels ignores the stride of an operand with one column, and multiplies columns without
   // gaps in another order.

@@ -30,6 +30,6 @@ void multiply(const HalfProduct& product, const void* a, const void* b, void* c)
 
 /// Returns true if multiply() should multiply float or double operands in place of Kokkos Kernels.
 /// `terms` is m n k.
-bool multiplies_faster(DType operands, Size terms);
+bool multiplies_faster(DType operands, Trans trans_b, Size terms);
 
 }  // namespace tessera::detail

@@ -84,11 +84,12 @@ HalfProducts half_products(DType type) {
 
 bool has_native_tf32() { return false; }
 
-/// OpenBLAS multiplies up to 100^3 terms without a copy of the operands, and faster. On processors
-/// without AVX2, oneDNN has slow code.
-bool detail::multiplies_faster(DType operands, Size terms) {
+/// OpenBLAS multiplies up to 100^3 terms without a copy of the operands, and faster unless the
+/// second is transposed. On processors without AVX2, oneDNN has slow code.
+bool detail::multiplies_faster(DType operands, Trans trans_b, Size terms) {
   static const bool is_fast = dnnl::get_effective_cpu_isa() >= dnnl::cpu_isa::avx2;
-  return is_fast && operands == DType::float32 && terms > 1'000'000;
+  const Size side = trans_b == Trans::yes ? 24 : 100;
+  return is_fast && operands == DType::float32 && terms > side * side * side;
 }
 
 void detail::multiply(const HalfProduct& p, const void* a, const void* b, void* c) {
