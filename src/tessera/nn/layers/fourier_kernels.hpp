@@ -31,35 +31,36 @@ template <class T>
 struct FourierMatrices {
   T *along_first, *along_second;
   GridRows rows;
-  Size firsts;  ///< elements of along_first
+  Size firsts;  ///< number of factors exp(-i k1 x1)
   Size n, modes, least;
   FourierScale scale;
 
   KOKKOS_INLINE_FUNCTION void operator()(Size i) const {
-    if (i < firsts) {
-      const Size count = rows.count(), row = i / count;
-      along_first[i] =
-          static_cast<StateOf<T>>(element(least + row / 2, rows.x1(i % count), row % 2, 0));
-    } else {
-      const Size at = i - firsts, row = at / (2 * n) % (2 * modes), column = at % (2 * n);
-      const Size k = row / 2, from = column / n;
-      const bool conjugates = at >= 4 * modes * n;
-      const double mirror = k == 0 || 2 * k == n ? 1 : 2, mean = 1 / static_cast<double>(n * n);
-      const double factor =
-          (scale == FourierScale::mean ? mean : mirror) * (conjugates && from == 1 ? -1 : 1);
-      along_second[at] = static_cast<StateOf<T>>(factor * element(k, column % n, row % 2, from));
-    }
-  }
-
-  /// The matrix element of a product with cos(k x) - i sin(k x): the contribution of part `from` of
-  /// a number to part `to` of the result; 0 is the real part, 1 the imaginary part.
-  KOKKOS_INLINE_FUNCTION double element(Size k, Size x, Size to, Size from) const {
     using std::cos;
     using std::sin;
     constexpr double two_pi = 6.28318530717958647693;
+    const bool is_first = i < firsts;
+    const Size columns = is_first ? rows.count() : n, at = is_first ? i : i - firsts;
+    const Size number = at / columns, column = at % columns;
+    const Size k = is_first ? least + number : number, x = is_first ? rows.x1(column) : column;
     const double angle = two_pi * static_cast<double>(k * x % n) / static_cast<double>(n);
-    if (to == from) return cos(angle);
-    return to == 0 ? sin(angle) : -sin(angle);
+    const double cosine = cos(angle), sine = sin(angle);
+    if (is_first) {
+      T* const to = along_first + 2 * number * columns + column;
+      to[0] = static_cast<StateOf<T>>(cosine);
+      to[columns] = static_cast<StateOf<T>>(-sine);
+      return;
+    }
+    const double mirror = k == 0 || 2 * k == n ? 1 : 2, mean = 1 / static_cast<double>(n * n);
+    const double factor = scale == FourierScale::mean ? mean : mirror;
+    for (int conjugates = 0; conjugates < 2; ++conjugates) {
+      T* const to = along_second + 4 * n * (conjugates * modes + k) + x;
+      const double of_imaginary = conjugates ? -factor : factor;
+      to[0] = static_cast<StateOf<T>>(factor * cosine);
+      to[n] = static_cast<StateOf<T>>(of_imaginary * sine);
+      to[2 * n] = static_cast<StateOf<T>>(factor * -sine);
+      to[3 * n] = static_cast<StateOf<T>>(of_imaginary * cosine);
+    }
   }
 };
 

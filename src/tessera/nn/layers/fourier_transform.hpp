@@ -40,8 +40,8 @@ class FourierTransform {
     between_ = of.has_part() ? take(rows_.count(), of.group()) : take(sums, of.n * of.width);
     at += (at_once_ - 1) * size_between();  // of the other samples
     sums_ = at;
-    const Size firsts = sums * rows_.count();
-    for_each(fourier_matrices_label, firsts + static_cast<Size>(along_second_.span()),
+    const Size firsts = magnitudes_.count * rows_.count();
+    for_each(fourier_matrices_label, firsts + of.modes * of.n,
              FourierMatrices<T>{along_first_.data(), along_second_.data(), rows_, firsts, of.n,
                                 of.modes, magnitudes_.begin, scale});
   }
