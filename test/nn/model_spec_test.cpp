@@ -166,7 +166,8 @@ TEST(LayerKinds, FunctionsAreThoseOfActivationsAndSoftmax) {
   EXPECT_EQ(of(Activation::gelu), std::pair(15.0, 15.0));
   LayerSpec attention = causal_attention("y", "x", 0, 2, 8);
   attention.positions = attention.in_positions = 7;  // one block of 7 x 7 scores
-  EXPECT_EQ(functions(attention, 3), std::pair(3.0 * 2 * 49, 3.0 * 2 * 49));
+  const double scores = 3.0 * 2 * 49, sums = functions_per_sum * 3 * 2 * 7;
+  EXPECT_EQ(functions(attention, 3), std::pair(scores + 2 * sums, scores + sums));
 }
 
 }  // namespace

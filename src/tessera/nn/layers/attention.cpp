@@ -82,13 +82,15 @@ LayerProducts attention_products(const LayerSpec& layer, Size samples) {
 }
 
 /// Returns one exponential function for each score, which takes 4 FLOPs per column of a head in
-/// forward; backward repeats it.
+/// forward; backward repeats it. Rows of scores have a maximum and a sum, and backward one sum.
 PassCount attention_functions(const LayerSpec& layer, Size samples) {
-  double flops = 0;
-  for (const GemmShape& product : attention_products(layer, samples).forward)
+  double flops = 0, rows = 0;
+  for (const GemmShape& product : attention_products(layer, samples).forward) {
     flops += product.flops();
+    rows += static_cast<double>(product.m * product.times) / 2;  // there are two products
+  }
   const double scores = flops / (4 * static_cast<double>(layer.groups.columns));
-  return {scores, scores};
+  return {scores + 2 * functions_per_sum * rows, scores + functions_per_sum * rows};
 }
 
 /// Returns the elements of the squares and of the sums of some heads (Attention::squares,

@@ -90,6 +90,11 @@ constexpr LayerRow combine_row{
     .fits = [](const LayerSpec& layer) { return layer.in % layer.out == 0; },
     .mixes_positions = true,
     .along_context = combine_along_context,
+    // Backward makes gradients of slots and, with two sums, of gates.
+    .functions =
+        [](const LayerSpec& layer, Size samples) {
+          return detail::slots_functions(layer, samples, {1, 4});
+        },
     .scratch = detail::slots_scratch,
     .reads_inputs = always,
     .forward = [](const auto& call) { combine_forward(call); },

@@ -57,6 +57,10 @@ constexpr LayerRow dispatch_row{
     .rules_choose = true,
     .mixes_positions = true,
     .along_context = dispatch_along_context,
+    .functions =
+        [](const LayerSpec& layer, Size samples) {
+          return detail::slots_functions(layer, samples, {1, 1});
+        },
     .scratch = detail::slots_scratch,
     .reads_inputs = always,
     .no_gradient_of = 1,

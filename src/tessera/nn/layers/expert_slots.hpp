@@ -93,6 +93,13 @@ ExpertSlots slots_of(const LayerCall<T>& call, Size capacity, Size begin, Size c
   return {numbers, experts, begin / width, columns / width, rows, capacity, width};
 }
 
+/// Returns LayerRow::functions of kernels that search the slots of each row, and sum over it, so
+/// often.
+inline PassCount slots_functions(const LayerSpec& layer, Size samples, PassCount sums) {
+  const double rows = functions_per_sum * static_cast<double>(samples * layer.second_positions);
+  return {sums.forward * rows, sums.backward * rows};
+}
+
 /// Copies a row to its slots, times the gates if there are any.
 template <class T, class Y>
 struct FillSlots {

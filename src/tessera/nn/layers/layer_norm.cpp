@@ -133,10 +133,17 @@ void layer_norm_backward(const LayerCall<T>& call) {
                                 call.add_input_gradients});
 }
 
+/// Each pass has two sums over a row.
+PassCount layer_norm_functions(const LayerSpec& layer, Size samples) {
+  const double sums = 2 * static_cast<double>(samples * layer.positions);
+  return {functions_per_sum * sums, functions_per_sum * sums};
+}
+
 constexpr LayerRow layer_norm_row{.name = "layer_norm",
                                   .split_layouts = layer_norm_layouts,
                                   .fits = same_columns,
                                   .prefers_rows = true,
+                                  .functions = layer_norm_functions,
                                   .reads_inputs = always,
                                   .saved_columns = [](const LayerSpec&) { return Size{2}; },
                                   .adds_gradient = true,

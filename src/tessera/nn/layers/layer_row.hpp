@@ -16,6 +16,11 @@ struct LayerProducts {
   std::vector<GemmShape> forward, backward;
 };
 
+/// Time of a sum over a row or of a search in it beside its elements, in exponential functions: its
+/// loop ends, and the lanes of a vector are joined. Measured; shuffles in a warp take about as
+/// long.
+inline constexpr double functions_per_sum = 12;
+
 // Defaults of LayerRow.
 inline std::vector<Layout> no_layouts() { return {}; }
 inline LayerProducts no_products(const LayerSpec&, Size) { return {}; }
@@ -78,8 +83,9 @@ struct LayerRow {
   /// Returns the matrix products on `samples` samples; `layer` has a rank's extents. FLOPs count
   /// these products only, each once: not those that backward repeats.
   LayerProducts (*products)(const LayerSpec& layer, Size samples) = no_products;
-  /// Returns how often the kernels evaluate an exponential or hyperbolic function, where that may
-  /// take longer than the memory traffic; `layer` has a rank's extents.
+  /// Returns how often the kernels evaluate an exponential or hyperbolic function, plus
+  /// functions_per_sum for each sum over a row, where these may take longer than the memory
+  /// traffic; `layer` has a rank's extents.
   PassCount (*functions)(const LayerSpec& layer, Size samples) = no_functions;
   /// Returns the elements of LayerCall::scratch for `samples` samples; `layer` has a rank's
   /// extents.

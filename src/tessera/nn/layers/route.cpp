@@ -35,10 +35,12 @@ Size route_scratch(const LayerSpec& layer, Size samples) {
   return samples * (layer.positions * (layer.in + 1) + 3 * layer.in);
 }
 
-/// The exponential functions of the softmax.
+/// The exponential functions of the softmax. It has two sums, and each choice has two.
 PassCount route_functions(const LayerSpec& layer, Size samples) {
-  const auto elements = static_cast<double>(samples * layer.positions * layer.in);
-  return {elements, elements};
+  const auto rows = static_cast<double>(samples * layer.positions);
+  const auto sums = static_cast<double>(2 + 2 * layer.routing.top_k);
+  const double each = rows * (static_cast<double>(layer.in) + functions_per_sum * sums);
+  return {each, each};
 }
 
 /// Softmax of the logits of a position, and its choices: the largest ones, at a tie those of lower
