@@ -151,12 +151,13 @@ struct CountChosen {
   KOKKOS_INLINE_FUNCTION void operator()(Size i) const {
     const Size experts = numbers.experts;
     const detail::SomeExperts some(i, experts);
-    Math* const chosen = numbers.chosen + some.sample * experts + some.first;
-    some.for_each([&](Size e) { chosen[e] = 0; });
+    Math count[some.most] = {};
     rows.for_each_position(some.sample, [&](Size row) {
       const Math* const p = numbers.probability + row * experts + some.first;
-      some.for_each([&](Size e) { chosen[e] += Math(p[e] > 0 ? 1 : 0); });
+      some.for_each([&](Size e) { count[e] += Math(p[e] > 0 ? 1 : 0); });
     });
+    Math* const chosen = numbers.chosen + some.sample * experts + some.first;
+    some.for_each([&](Size e) { chosen[e] = count[e]; });
   }
 };
 

@@ -6,7 +6,7 @@
 #include <Kokkos_Core.hpp>
 
 #include <tessera/base/error.hpp>
-#include <tessera/nn/products/half_product.hpp>
+#include <tessera/nn/products/library_product.hpp>
 
 namespace tessera {
 namespace {
@@ -37,7 +37,7 @@ cudaDataType_t type_of(DType type) {
   return type == DType::bfloat16 ? CUDA_R_16BF : CUDA_R_16F;
 }
 
-cublasComputeType_t sums_of(const detail::HalfProduct& p) {
+cublasComputeType_t sums_of(const detail::LibraryProduct& p) {
   if (p.operands == DType::float64) return CUBLAS_COMPUTE_64F;
   return p.precision == MatmulPrecision::tf32 ? CUBLAS_COMPUTE_32F_FAST_TF32 : CUBLAS_COMPUTE_32F;
 }
@@ -55,7 +55,7 @@ bool has_native_tf32() { return true; }
 bool detail::multiplies_faster(DType, Trans, Size) { return true; }
 
 /// Row-major C = op(A) op(B) is column-major C^T = op(B)^T op(A)^T.
-void detail::multiply(const HalfProduct& p, const void* a, const void* b, void* c) {
+void detail::multiply(const LibraryProduct& p, const void* a, const void* b, void* c) {
   const auto run = [&](auto alpha, auto beta) {
     if (p.batch.count > 1)
       return check(cublasGemmStridedBatchedEx_64(

@@ -14,7 +14,7 @@
 #include <tessera/base/region.hpp>
 #include <tessera/nn/columns.hpp>
 #include <tessera/nn/products/gemm.hpp>
-#include <tessera/nn/products/half_product.hpp>
+#include <tessera/nn/products/library_product.hpp>
 
 namespace tessera {
 namespace {

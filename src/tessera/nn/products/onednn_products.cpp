@@ -5,7 +5,7 @@
 #include <string>
 
 #include <tessera/base/error.hpp>
-#include <tessera/nn/products/half_product.hpp>
+#include <tessera/nn/products/library_product.hpp>
 
 namespace tessera {
 namespace {
@@ -35,7 +35,7 @@ Memory::desc matrix(Size rows, Size cols, Size stride, DType type, Trans trans) 
   return {{rows, cols}, type_of(type), {straight ? stride : 1, straight ? 1 : stride}};
 }
 
-dnnl::matmul::primitive_desc describe(const detail::HalfProduct& p) {
+dnnl::matmul::primitive_desc describe(const detail::LibraryProduct& p) {
   const Memory::desc a = matrix(p.m, p.k, p.lda, p.operands, p.trans_a),
                      b = matrix(p.k, p.n, p.ldb, p.operands, p.trans_b),
                      c = matrix(p.m, p.n, p.ldc, p.result, Trans::no);
@@ -52,7 +52,7 @@ dnnl::matmul::primitive_desc describe(const detail::HalfProduct& p) {
 #endif
 }
 
-ReadyProduct make_ready(const detail::HalfProduct& p) {
+ReadyProduct make_ready(const detail::LibraryProduct& p) {
   const dnnl::matmul::primitive_desc made = describe(p);
   const auto memory = [](const Memory::desc& desc) { return Memory(desc, cpu(), nullptr); };
   return {made, dnnl::matmul(made), memory(made.src_desc()), memory(made.weights_desc()),
@@ -92,8 +92,8 @@ bool detail::multiplies_faster(DType operands, Trans trans_b, Size terms) {
   return is_fast && operands == DType::float32 && terms > side * side * side;
 }
 
-void detail::multiply(const HalfProduct& p, const void* a, const void* b, void* c) {
-  static std::map<HalfProduct, ReadyProduct> ready;
+void detail::multiply(const LibraryProduct& p, const void* a, const void* b, void* c) {
+  static std::map<LibraryProduct, ReadyProduct> ready;
   static dnnl::stream stream(cpu());
   try {
     if (p.operands == DType::float32)

@@ -8,9 +8,10 @@
 
 namespace tessera::detail {
 
-/// The product C (m, n) = op(A) op(B) + beta C of row-major matrices in a library of its own.
+/// The product C (m, n) = op(A) op(B) + beta C of row-major matrices, for a library beside Kokkos
+/// Kernels.
 /// Operands have one type. 16-bit operands are summed in float.
-struct HalfProduct {
+struct LibraryProduct {
   Trans trans_a, trans_b;
   Size m, n, k;        ///< positive
   Size lda, ldb, ldc;  ///< elements from one row of A, B or C to the next
@@ -20,13 +21,13 @@ struct HalfProduct {
   MatmulPrecision precision = MatmulPrecision::strict;
   GemmBatch batch{};  ///< one product unless has_native_tf32()
 
-  auto operator<=>(const HalfProduct&) const = default;
+  auto operator<=>(const LibraryProduct&) const = default;
 };
 
 /// Multiplies with the library that half_products() names; not defined for the emulation. Takes
 /// float and double operands if multiplies_faster(). Does not wait for the device. Throws Error
 /// (usage or out_of_memory) for an error of the library.
-void multiply(const HalfProduct& product, const void* a, const void* b, void* c);
+void multiply(const LibraryProduct& product, const void* a, const void* b, void* c);
 
 /// Returns true if multiply() should multiply float or double operands in place of Kokkos Kernels.
 /// `terms` is m n k.
