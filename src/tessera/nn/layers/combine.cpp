@@ -56,14 +56,14 @@ struct GateGradients {
     const T* const above = dy + row * width;
     G* const to = dgates + row * slots.experts;
     const auto places = slots.of(row);
-    for (Size e = 0, i = 0; e < slots.experts; ++e) {
-      Math product = 0;
-      if (i < places.count && places.expert[i] == e) {
-        const T* const from = x + places.begin[i++];
-        product = detail::reduce_lanes<Kokkos::Sum, Math>(
-            team, width, [=](Size j) { return static_cast<Math>(from[j]) * above[j]; });
-      }
-      Kokkos::single(Kokkos::PerTeam(team), [=] { to[e] = product; });
+    detail::for_each_lane(Kokkos::TeamVectorRange(team, slots.experts), slots.experts,
+                          [=](Size e) { to[e] = Math(0); });
+    team.team_barrier();
+    for (Size i = 0; i < places.count; ++i) {
+      const T* const from = x + places.begin[i];
+      const Math product = detail::reduce_lanes<Kokkos::Sum, Math>(
+          team, width, [=](Size j) { return static_cast<Math>(from[j]) * above[j]; });
+      Kokkos::single(Kokkos::PerTeam(team), [=] { to[places.expert[i]] = product; });
     }
   }
 };

@@ -42,7 +42,9 @@ struct ExpertSlots {
   }
   /// Returns the row of a slot of a sample.
   KOKKOS_INLINE_FUNCTION Size slot(Size sample, Size number) const {
-    const Size ways = rows.share.ways, base = capacity / ways, larger = capacity % ways;
+    const Size ways = rows.share.ways;
+    if (ways == 1) return sample * capacity + number;  // divisions take long
+    const Size base = capacity / ways, larger = capacity % ways;
     const Size part = number < larger * (base + 1) ? number / (base + 1)
                                                    : larger + (number - larger * (base + 1)) / base;
     const Range share = balanced_split(capacity, ways, part);
