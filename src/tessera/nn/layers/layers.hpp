@@ -51,6 +51,9 @@ LayerSpec embedding(std::string name, std::string unit, Size vocabulary, Size co
 /// computes the blocks again from these statistics (Dao et al. 2022).
 LayerSpec causal_attention(std::string name, std::string unit, Size qkv, Size heads,
                            Size head_width);
+/// The keys and values (rows, 2 heads head_width) of the input of an attention layer, for other
+/// ranks of `context`.
+LayerSpec keys_values(const LayerSpec& attention);
 
 /// The largest number of experts that a position chooses.
 inline constexpr Size max_choices = 8;

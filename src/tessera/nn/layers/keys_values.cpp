@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <string>
+#include <vector>
+
+#include <tessera/base/for_each.hpp>
+#include <tessera/nn/layers/layer_call.hpp>
+#include <tessera/nn/layers/layers.hpp>
+
+namespace tessera {
+namespace {
+
+// Made once: launches allocate no memory for labels.
+const std::string keys_values_label = "tessera::keys_values";
+
+/// Copies the keys and values (rows, 2 heads d) out of q, k and v, or their gradients back.
+template <class T>
+void copy_keys_values(const Matrix<const T>& from, const Matrix<T>& to, Size d, bool back,
+                      bool adds) {
+  const T* const in = from.data();
+  T* const out = to.data();
+  for_each(
+      keys_values_label, static_cast<Size>(to.size()), KOKKOS_LAMBDA(Size i) {
+        if (!back) {
+          out[i] = in[i / (2 * d) * (3 * d) + d + i % (2 * d)];
+          return;
+        }
+        const Size at = i % (3 * d) - d;
+        const StateOf<T> old = adds ? StateOf<T>(out[i]) : 0;
+        out[i] = at < 0 ? old : old + static_cast<StateOf<T>>(in[i / (3 * d) * (2 * d) + at]);
+      });
+}
+
+constexpr LayerRow keys_values_row{
+    .name = "keys_values",
+    .split_layouts = [] { return std::vector<Layout>{alike(by_columns)}; },
+    .fits =
+        [](const LayerSpec& layer) {
+          return 2 * layer.in == 3 * layer.out && layer.out % layer.groups.columns == 0;
+        },
+    .adds_gradient = true,
+    .forward =
+        [](const auto& call) {
+          copy_keys_values(call.inputs[0], call.output, call.layer.groups.columns / 2, false,
+                           false);
+        },
+    .backward =
+        [](const auto& call) {
+          copy_keys_values(call.output_gradient, call.input_gradients[0],
+                           call.layer.groups.columns / 2, true, call.add_input_gradients);
+        }};
+
+}  // namespace
+
+LayerSpec keys_values(const LayerSpec& attention) {
+  LayerSpec layer{&keys_values_row, attention.name + "/keys_values",
+                  attention.unit,   attention.inputs,
+                  attention.in,     2 * attention.out};
+  layer.in_positions = layer.positions = attention.positions;
+  layer.groups = attention.groups;
+  layer.groups.columns *= 2;
+  return layer;
+}
+
+}  // namespace tessera
