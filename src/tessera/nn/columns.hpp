@@ -10,19 +10,28 @@
 
 namespace tessera::detail {
 
-/// Calls f(j) for the columns j in [0, n) of `range`, a range over the vector lanes of a team or of
-/// a thread. The calls must be independent: on a host, where a team has one thread, the compiler is
+/// Elements of a vector of a host; a thread of a device has one.
+template <class Math>
+inline constexpr Size vector_lanes = on_host ? 32 / sizeof(Math) : 1;
+
+/// Calls f(j) for j in [0, n) on the calling thread. The calls must be independent: the compiler is
 /// told so and vectorises the loop without checks for aliases.
-template <class Range, class F>
-KOKKOS_INLINE_FUNCTION void for_each_lane(const Range& range, Size n, const F& f) {
-  if constexpr (on_host) {
+template <class F>
+KOKKOS_INLINE_FUNCTION void for_each_independent(Size n, const F& f) {
 #if defined(__GNUC__) && !defined(__clang__) && !defined(__CUDACC__)
 #pragma GCC ivdep
 #endif
-    for (Size j = 0; j < n; ++j) f(j);
-  } else {
+  for (Size j = 0; j < n; ++j) f(j);
+}
+
+/// Calls f(j) for the columns j in [0, n) of `range`, a range over the vector lanes of a team or of
+/// a thread. The calls must be independent. On a host, a team has one thread.
+template <class Range, class F>
+KOKKOS_INLINE_FUNCTION void for_each_lane(const Range& range, Size n, const F& f) {
+  if constexpr (on_host)
+    for_each_independent(n, f);
+  else
     Kokkos::parallel_for(range, f);
-  }
 }
 
 /// Returns the join of f(j) over the columns j in [0, n) of a row to all lanes of a team. Reducer:
@@ -31,7 +40,7 @@ KOKKOS_INLINE_FUNCTION void for_each_lane(const Range& range, Size n, const F& f
 template <template <class, class> class Reducer, class Math, class Team, class F>
 KOKKOS_INLINE_FUNCTION Math reduce_lanes(const Team& team, Size n, const F& f) {
   if constexpr (on_host) {
-    constexpr Size lanes = 32 / sizeof(Math);
+    constexpr Size lanes = vector_lanes<Math>;
     Math parts[lanes];
     const Reducer<Math, Kokkos::HostSpace> reducer(parts[0]);
     for (Math& part : parts) reducer.init(part);

@@ -34,12 +34,12 @@ struct ScoreBlock {
     const Size n = seen + row;
     return n < 0 ? 0 : (n < cols ? n : cols);
   }
-  /// Returns `n`, or on a host the columns of the vectors that hold the first n: a vector takes no
-  /// longer than a part of it.
+  /// Returns the columns of the vectors that hold the first n: a vector takes no longer than a part
+  /// of it.
   KOKKOS_INLINE_FUNCTION Size in_vectors(Size n) const {
-    constexpr Size lanes = 32 / sizeof(Math);
+    constexpr Size lanes = vector_lanes<Math>;
     const Size all = (n + lanes - 1) / lanes * lanes;
-    return !on_host ? n : (all < cols ? all : cols);
+    return all < cols ? all : cols;
   }
 };
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The slots of experts, which dispatch() fills and combine() reads.
+// Experts in kernels, and their slots, which dispatch() fills and combine() reads.
 #pragma once
 
 #include <cstdint>
@@ -49,6 +49,26 @@ struct ExpertSlots {
                                                    : larger + (number - larger * (base + 1)) / base;
     const Range share = balanced_split(capacity, ways, part);
     return rows.samples * share.begin + sample * share.count + number - share.begin;
+  }
+};
+
+/// Some experts of a sample, which one call of a kernel handles: on a host as many as fill vectors.
+struct SomeExperts {
+  static constexpr Size most = on_host ? 16 : 1;
+  Size sample, first, count;
+
+  /// Returns the number of parts into which the experts of a sample are divided.
+  KOKKOS_INLINE_FUNCTION static Size parts(Size experts) { return (experts + most - 1) / most; }
+  /// `i`: number of the part, those of a sample one after another.
+  KOKKOS_INLINE_FUNCTION SomeExperts(Size i, Size experts)
+      : sample(i / parts(experts)),
+        first(i % parts(experts) * most),
+        count(experts - first < most ? experts - first : most) {}
+
+  /// Calls f(e) for the experts first + e. The calls must be independent.
+  template <class F>
+  KOKKOS_INLINE_FUNCTION void for_each(const F& f) const {
+    for_each_independent(count, f);
   }
 };
 
