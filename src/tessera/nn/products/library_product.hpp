@@ -9,8 +9,7 @@
 namespace tessera::detail {
 
 /// The product C (m, n) = op(A) op(B) + beta C of row-major matrices, for a library beside Kokkos
-/// Kernels.
-/// Operands have one type. 16-bit operands are summed in float.
+/// Kernels. Operands have one type. 16-bit operands are summed in float.
 struct LibraryProduct {
   Trans trans_a, trans_b;
   Size m, n, k;        ///< positive
