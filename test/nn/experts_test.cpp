@@ -75,24 +75,31 @@ TEST(Experts, MayBeMoreThanAKernelHandlesAtOnce) {
   Doubles logits;
   for (Size i = 0; i < samples * positions * experts; ++i)
     logits.push_back(static_cast<double>(i * i % 11));  // ties in each row
-  const Routed routed({experts, top_k, capacity, 0, 0}, logits, samples);
+  const Routed routed({experts, top_k, capacity, 0.5, 0.1}, logits, samples);
   const Doubles gates = to_host(routed.alone.y);
-  std::vector<Size> taken(static_cast<std::size_t>(samples * experts));
+  double loss = 0;
+  std::vector<Size> chosen(static_cast<std::size_t>(samples * experts));
+  Doubles probabilities(chosen.size());
   for (Size row = 0; row < samples * positions; ++row) {
     const double* const x = logits.data() + row * experts;
     double sum = 0;
     for (Size e = 0; e < experts; ++e) sum += std::exp(x[e]);
+    loss += 0.1 * std::pow(std::log(sum), 2);
     for (Size e = 0; e < experts; ++e) {
       Size before = 0;
       for (Size other = 0; other < experts; ++other)
         before += x[other] > x[e] || (x[other] == x[e] && other < e) ? 1 : 0;
-      Size& of_expert = taken[static_cast<std::size_t>(row / positions * experts + e)];
-      const bool takes = before < top_k && of_expert++ < capacity;
+      const auto of_sample = static_cast<std::size_t>(row / positions * experts + e);
+      const bool takes = before < top_k && chosen[of_sample]++ < capacity;
+      probabilities[of_sample] += std::exp(x[e]) / sum;
       EXPECT_NEAR(gates[static_cast<std::size_t>(row * experts + e)],
                   takes ? std::exp(x[e]) / sum : 0, 1e-15)
           << row << " " << e;
     }
   }
+  for (std::size_t i = 0; i < chosen.size(); ++i)
+    loss += 0.5 * experts * static_cast<double>(chosen[i]) / (top_k * positions) * probabilities[i];
+  EXPECT_NEAR(to_host(routed.alone.loss)[0], loss, 1e-13 * loss);
 }
 
 TEST(Experts, ChooseNothingIfALogitIsNotANumber) {
@@ -110,6 +117,27 @@ TEST(Experts, HavePositionsInTheirSlotsInOrder) {
   Kokkos::deep_copy(alone.x[1], to_device<double>({0, .5, .5, 0, 0, .5, 0, 0, 0, .5, 0, .5}, 6, 2));
   forward(alone.call);
   EXPECT_EQ(to_host(alone.y), (Doubles{3, 4, 1, 2, 0, 0, 5, 6, 0, 0, 9, 10, 0, 0, 11, 12}));
+}
+
+TEST(Experts, HaveSlotsIfThereAreManyOfThem) {
+  const Size samples = 2, positions = 5, experts = 37, capacity = 2;
+  const LayerAlone<double> alone(
+      dispatch("slots", "router", 0, 1, 1, positions, {experts, 1, capacity}), samples);
+  Doubles rows, gates, expected(static_cast<std::size_t>(samples * capacity * experts));
+  for (Size row = 0; row < samples * positions; ++row) {
+    rows.push_back(static_cast<double>(row + 1));
+    for (Size e = 0; e < experts; ++e) gates.push_back((row * e) % 5 == 1 ? 0.5 : 0);
+  }
+  for (Size sample = 0; sample < samples; ++sample)
+    for (Size e = 0; e < experts; ++e)
+      for (Size row = sample * positions, slot = 0; row < (sample + 1) * positions; ++row)
+        if ((row * e) % 5 == 1 && slot < capacity)
+          expected[static_cast<std::size_t>((sample * capacity + slot++) * experts + e)] =
+              rows[static_cast<std::size_t>(row)];
+  Kokkos::deep_copy(alone.x[0], to_device(rows, rows.size(), 1));
+  Kokkos::deep_copy(alone.x[1], to_device(gates, rows.size(), gates.size() / rows.size()));
+  forward(alone.call);
+  EXPECT_EQ(to_host(alone.y), expected);
 }
 
 TEST(Experts, HaveACapacityForEachSequence) {
