@@ -26,7 +26,7 @@ TYPED_TEST_SUITE(GemmOf, Scalars);
 TYPED_TEST(GemmOf, AgreesWithTheDefinitionForEveryTransposition) {
   using T = TypeParam;
   for (const auto& [m, n, k] : std::vector<std::array<Size, 3>>{
-           {1, 1, 1}, {5, 1, 7}, {1, 5, 7}, {5, 7, 1}, {13, 11, 17}, {7001, 11, 17}}) {
+           {1, 1, 1}, {5, 1, 7}, {1, 5, 7}, {5, 7, 1}, {13, 11, 17}, {7001, 11, 67}}) {
     for (Trans ta : {Trans::no, Trans::yes}) {
       for (Trans tb : {Trans::no, Trans::yes}) {
         const auto a = ta == Trans::no ? normal_matrix<T>(m, k, 1) : normal_matrix<T>(k, m, 1);
@@ -43,7 +43,7 @@ TYPED_TEST(GemmOf, AgreesWithTheDefinitionForEveryTransposition) {
                      (tb == Trans::no ? hb[l * n + j] : hb[j * k + l]);
             }
             EXPECT_NEAR(result[i * n + j], sum + 0.5 * hc[i * n + j],
-                        100 * std::numeric_limits<T>::epsilon());
+                        (100 + 2 * k) * std::numeric_limits<T>::epsilon());
           }
         }
       }
@@ -69,7 +69,7 @@ TYPED_TEST(GemmOfBlocks, EqualsTheProductOfCopies) {
     Kokkos::deep_copy(copy, block);
     return copy;
   };
-  constexpr Size n = 11, k = 17;
+  constexpr Size n = 11, k = 37;
   for (const Size m : {13, 7001}) {
     // oneDNN may add the terms of large products in an order that depends on the strides.
     const int bits = is_half_v<T> ? 8 : std::numeric_limits<StateOf<T>>::digits;

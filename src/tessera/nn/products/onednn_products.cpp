@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The only file that includes oneDNN.
+#include <algorithm>
 #include <map>
 #include <oneapi/dnnl/dnnl.hpp>
 #include <string>
@@ -71,6 +72,27 @@ bool is_fast(DType type) {
   }
 }
 
+/// Returns the terms of each sum that a call adds. With AVX-512, oneDNN reads a long transposed
+/// first operand in place if the result has few columns. A block of its rows that stays in the
+/// second cache is read once.
+Size terms_at_once(const detail::LibraryProduct& p) {
+  static const bool reads_in_place = dnnl::get_effective_cpu_isa() >= dnnl::cpu_isa::avx512_core;
+  constexpr Size few_columns = 512, long_rows = 1024, elements = 3 << 16;
+  const bool is_slow = reads_in_place && p.trans_a == Trans::yes && p.trans_b == Trans::no &&
+                       p.n <= few_columns && p.m >= long_rows;
+  return is_slow ? std::max<Size>(32, elements / p.m) : p.k;
+}
+
+void multiply_floats(const detail::LibraryProduct& p, const float* a, const float* b, float* c) {
+  const Size most = terms_at_once(p);
+  for (Size begin = 0; begin < p.k; begin += most)
+    dnnl::error::wrap_c_api(
+        dnnl_sgemm(static_cast<char>(p.trans_a), static_cast<char>(p.trans_b), p.m, p.n,
+                   std::min(most, p.k - begin), 1, a + begin * p.lda, p.lda, b + begin * p.ldb,
+                   p.ldb, begin == 0 ? static_cast<float>(p.beta) : 1, c, p.ldc),
+        "sgemm failed");
+}
+
 }  // namespace
 
 /// Asks oneDNN once for each 16-bit type.
@@ -97,11 +119,8 @@ void detail::multiply(const LibraryProduct& p, const void* a, const void* b, voi
   static dnnl::stream stream(cpu());
   try {
     if (p.operands == DType::float32)
-      return dnnl::error::wrap_c_api(
-          dnnl_sgemm(static_cast<char>(p.trans_a), static_cast<char>(p.trans_b), p.m, p.n, p.k, 1,
-                     static_cast<const float*>(a), p.lda, static_cast<const float*>(b), p.ldb,
-                     static_cast<float>(p.beta), static_cast<float*>(c), p.ldc),
-          "sgemm failed");
+      return multiply_floats(p, static_cast<const float*>(a), static_cast<const float*>(b),
+                             static_cast<float*>(c));
     auto found = ready.find(p);
     if (found == ready.end()) found = ready.emplace(p, make_ready(p)).first;
     ReadyProduct& product = found->second;
