@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 
+#include <tessera/base/alias.hpp>
 #include <tessera/base/for_each.hpp>
 #include <tessera/base/timer.hpp>
 #include <tessera/base/view.hpp>
@@ -17,8 +18,9 @@ namespace {
 template <class T>
 double typed_gemm_peak(const Communicator& ranks, MatmulPrecision precision, Size n,
                        Size repetitions) {
-  const Matrix<T> a("tessera::bench::a", n, n), b("tessera::bench::b", n, n),
-      c("tessera::bench::c", n, n);
+  const auto a = allocate_matrix<T>("tessera::bench::a", n, n),
+             b = allocate_matrix<T>("tessera::bench::b", n, n),
+             c = allocate_matrix<T>("tessera::bench::c", n, n);
   fill_normal(a, key(1));
   fill_normal(b, key(2));
   const bool is_emulated = is_half_v<T> && half_products(dtype_of<T>()) == HalfProducts::emulated;

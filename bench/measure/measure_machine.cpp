@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include <tessera/base/alias.hpp>
 #include <tessera/base/for_each.hpp>
 #include <tessera/nn/layers/layer_call.hpp>
 #include <tessera/nn/layers/layers.hpp>
@@ -32,10 +33,18 @@ double typical_seconds(const Communicator& ranks, Size times, const std::functio
   return median(slowest(ranks, repeat(ranks, 2, times, work)));
 }
 
+/// Allocates as an engine does: huge pages shorten the access to rows that are far apart.
+Matrix<float> zeros(Size rows, Size cols) {
+  const auto matrix = allocate_matrix<float>("tessera::bench::operand", rows, cols);
+  Kokkos::deep_copy(matrix, 0);
+  return matrix;
+}
+
 /// Returns the bytes per second of to += from / 2, which moves three times the bytes of a View,
 /// with Views of `n` elements. Sweeps of short ones are repeated.
 double memory_rate(const Communicator& ranks, Size n) {
-  const Vector<float> from("tessera::bench::from", n), to("tessera::bench::to", n);
+  const auto from = allocate_zeros<float>("tessera::bench::from", n),
+             to = allocate_zeros<float>("tessera::bench::to", n);
   const Size sweeps = std::max<Size>(1, (Size{1} << 21) / n);
   const double seconds = typical_seconds(ranks, 10, [&] {
     for (Size s = 0; s < sweeps; ++s)
@@ -56,11 +65,6 @@ std::vector<CacheLevel> measure_caches(const Communicator& ranks, double memory_
   }
   std::reverse(caches.begin(), caches.end());
   return caches;
-}
-
-/// Returns the FLOP/s of float32 products.
-double float32_rate(const Machine& machine) {
-  return machine.flops_per_second.at(std::string(name_of(DType::float32)));
 }
 
 /// Returns the seconds of a kernel with one element that runs on all threads.
@@ -96,19 +100,33 @@ double measure_function_seconds(const Communicator& ranks, double kernel) {
   return std::max(0.0, seconds - kernel) / static_cast<double>(rows * cols);
 }
 
-/// Returns the shortest side of products that reach half of the rate of large ones, from the three
-/// products of a linear layer with many rows and few columns, and from square products in turn with
-/// them: a shared machine changes its speed. The operands are in the cache.
-double measure_half_rate_side(const Communicator& ranks, double kernel) {
 #ifdef KOKKOS_ENABLE_CUDA
-  const Size side = 128, rows = 65536, large = 4096;
+constexpr Size narrow_side = 128, narrow_rows = 65536, square_side = 4096;
 #else
-  const Size side = 32, rows = 512, large = 384;
+constexpr Size narrow_side = 32, narrow_rows = 512, square_side = 384;
 #endif
-  const Matrix<float> a("tessera::bench::a", rows, side), b("tessera::bench::b", side, side),
-      c("tessera::bench::c", rows, side), d("tessera::bench::d", large, large),
-      e("tessera::bench::e", large, large);
-  const Gemm<float> gemm(MatmulPrecision::strict, {});
+
+/// Square products, measured in turn with other products: a shared machine changes its speed.
+class SquareProduct {
+ public:
+  double seconds_per_flop(const Communicator& ranks) const {
+    return typical_seconds(ranks, 3,
+                           [&] { gemm_(Trans::no, Trans::no, factor_, factor_, 0, to_); }) /
+           GemmShape{square_side, square_side, square_side}.flops();
+  }
+
+ private:
+  Matrix<float> factor_ = zeros(square_side, square_side), to_ = zeros(square_side, square_side);
+  Gemm<float> gemm_{};
+};
+
+/// Returns the shortest side of products that reach half of the rate of large ones, from the three
+/// products of a linear layer with many rows and few columns. The operands are in the cache.
+double measure_half_rate_side(const Communicator& ranks, double kernel) {
+  const Matrix<float> a = zeros(narrow_rows, narrow_side), b = zeros(narrow_side, narrow_side),
+                      c = zeros(narrow_rows, narrow_side);
+  const Gemm<float> gemm;
+  const SquareProduct square;
   std::vector<double> sides;
   for (int i = 0; i < 20; ++i) {
     const double narrow = typical_seconds(ranks, 5, [&] {
@@ -116,44 +134,72 @@ double measure_half_rate_side(const Communicator& ranks, double kernel) {
       gemm(Trans::no, Trans::yes, c, b, 0, a);
       gemm(Trans::yes, Trans::no, a, c, 0, b);
     });
-    const double square =
-        typical_seconds(ranks, 3, [&] { gemm(Trans::no, Trans::no, d, d, 0, e); });
     const double at_full_rate =
-        square * GemmShape{rows, side, side}.flops() / GemmShape{large, large, large}.flops();
-    sides.push_back(static_cast<double>(side) * ((narrow / 3 - kernel) / at_full_rate - 1));
+        square.seconds_per_flop(ranks) * GemmShape{narrow_rows, narrow_side, narrow_side}.flops();
+    sides.push_back(static_cast<double>(narrow_side) * ((narrow / 3 - kernel) / at_full_rate - 1));
   }
   return std::max(0.0, median(sides));
 }
 
-/// Returns the part of the shorter of arithmetic and memory traffic that the other hides. It is
-/// measured with products whose arithmetic takes as long as their traffic: a few rows times several
-/// weights, which are read from memory in turn.
-double measure_product_overlap(const Communicator& ranks, const Machine& machine) {
-  constexpr Size weights = 8;
+/// Returns the further seconds of each byte of small products of blocks of wider matrices, which do
+/// not fit into the first caches.
+double measure_block_byte_seconds(const Communicator& ranks, const Machine& machine) {
+  constexpr Size n = 32;  // blocks along each side
+  const Size rows = n * narrow_side, cols = rows + narrow_side;
+  const Matrix<float> a = zeros(rows, cols), b = zeros(rows, cols), c = zeros(rows, cols);
+  const Gemm<float> gemm;
+  const SquareProduct square;
+  const auto block = [&](const Matrix<float>& of, Size i) {
+    return block_of(of, {i % n * narrow_side, narrow_side}, {i / n * narrow_side, narrow_side});
+  };
+  const GemmShape product{narrow_side, narrow_side, narrow_side};
+  std::vector<double> further;
+  for (int i = 0; i < 5; ++i) {
+    const double products = typical_seconds(ranks, 3, [&] {
+      for (Size k = 0; k < n * n; ++k) {
+        const Matrix<float> x = block(a, k), y = block(b, k), z = block(c, k);
+        gemm(Trans::no, Trans::no, x, y, 0, z);
+        gemm(Trans::no, Trans::yes, z, y, 0, x);
+        gemm(Trans::yes, Trans::no, x, z, 0, y);
+      }
+    });
+    const double arithmetic = (1 + machine.half_rate_side / narrow_side) *
+                              square.seconds_per_flop(ranks) * product.flops();
+    further.push_back(products / (3 * n * n) - machine.kernel_seconds - arithmetic);
+  }
+  return std::max(0.0, median(further) / static_cast<double>(product.elements() * sizeof(float)));
+}
+
+/// Returns the part of the shorter of arithmetic and memory traffic that the other hides: products
+/// with several weights in turn, which are read from memory, take longer than those with one weight
+/// in a cache.
+double measure_product_overlap(const Communicator& ranks) {
+  constexpr Size weights = 32;
 #ifdef KOKKOS_ENABLE_CUDA
-  const Size n = 8192;  // 256 MiB: the smallest kernel takes no time beside it
+  const Size n = 2048, rows = 128;  // 16 MiB
 #else
-  const Size n = 1024;  // 4 MiB, as in small networks
+  const Size n = 512, rows = 32;  // 1 MiB, as in small networks
 #endif
-  const double arithmetic_per_row = GemmShape{1, n, n}.flops() / float32_rate(machine);
-  const double memory =
-      static_cast<double>(n * n) * sizeof(float) / machine.memory_bytes_per_second;
-  const Size rows =
-      std::clamp<Size>(std::llround(memory / arithmetic_per_row - machine.half_rate_side), 1, n);
-  const double arithmetic =
-      (static_cast<double>(rows) + machine.half_rate_side) * arithmetic_per_row;
-  const Matrix<float> in("tessera::bench::in", rows, n), out("tessera::bench::out", rows, n);
-  std::vector<Matrix<float>> all_weights;
-  for (Size w = 0; w < weights; ++w) all_weights.emplace_back("tessera::bench::weights", n, n);
-  const Gemm<float> gemm(MatmulPrecision::strict, {});
-  const double seconds = typical_seconds(ranks, 10,
-                                         [&] {
-                                           for (const Matrix<float>& each : all_weights)
-                                             gemm(Trans::no, Trans::no, in, each, 0, out);
-                                         }) /
-                             weights -
-                         machine.kernel_seconds;
-  return std::clamp((arithmetic + memory - seconds) / std::min(arithmetic, memory), 0.0, 1.0);
+  const Matrix<float> in = zeros(rows, n), out = zeros(rows, n);
+  std::vector<Matrix<float>> all;
+  for (Size w = 0; w < weights; ++w) all.push_back(zeros(n, n));
+  const Gemm<float> gemm;
+  const auto seconds_of_product = [&](Size distinct) {
+    return typical_seconds(ranks, 3,
+                           [&] {
+                             for (Size w = 0; w < weights; ++w)
+                               gemm(Trans::no, Trans::no, in, all[w % distinct], 0, out);
+                           }) /
+           weights;
+  };
+  std::vector<double> overlaps;
+  for (int i = 0; i < 9; ++i) {
+    const double cached = seconds_of_product(1), read = seconds_of_product(weights);
+    const double traffic =
+        static_cast<double>(n * n) * sizeof(float) / memory_rate(ranks, weights * n * n / 2);
+    overlaps.push_back(1 - (read - cached) / std::min(cached, traffic));
+  }
+  return std::clamp(median(overlaps), 0.0, 1.0);
 }
 
 double all_reduce_seconds(const Communicator& all, const Communicator& group, Size elements,
@@ -306,13 +352,15 @@ Machine measure_machine(const Communicator& ranks, const std::vector<Size>& node
   machine.kernel_seconds = kernel_seconds(ranks);
   machine.function_seconds = measure_function_seconds(ranks, machine.kernel_seconds);
   machine.half_rate_side = measure_half_rate_side(ranks, machine.kernel_seconds);
-  machine.product_overlap = measure_product_overlap(ranks, machine);
+  machine.block_byte_seconds = measure_block_byte_seconds(ranks, machine);
+  machine.product_overlap = measure_product_overlap(ranks);
   if (ranks.size() > 1) machine.overlap = measure_overlap(ranks);
   machine.network = measure_network(ranks, node_of_rank);
   for (auto& [type, rate] : machine.flops_per_second) rate = rounded(rate);
   for (double Machine::*value :
        {&Machine::memory_bytes_per_second, &Machine::product_overlap, &Machine::half_rate_side,
-        &Machine::kernel_seconds, &Machine::function_seconds, &Machine::overlap})
+        &Machine::block_byte_seconds, &Machine::kernel_seconds, &Machine::function_seconds,
+        &Machine::overlap})
     machine.*value = rounded(machine.*value);
   for (CacheLevel& cache : machine.caches) cache.bytes_per_second = rounded(cache.bytes_per_second);
   for (NetworkLevel& level : machine.network)

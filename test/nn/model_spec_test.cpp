@@ -167,7 +167,7 @@ TEST(LayerKinds, FunctionsAreThoseOfActivationsAndSoftmax) {
   LayerSpec attention = causal_attention("y", "x", 0, 2, 8);
   attention.positions = attention.in_positions = 7;  // one block of 7 x 7 scores
   const double scores = 3.0 * 2 * 49, sums = functions_per_sum * 3 * 2 * 7;
-  EXPECT_EQ(functions(attention, 3), std::pair(scores + 2 * sums, scores + sums));
+  EXPECT_EQ(functions(attention, 3), std::pair(scores + 2 * sums, 2 * scores + sums));
 }
 
 }  // namespace

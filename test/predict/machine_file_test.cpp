@@ -21,6 +21,7 @@ kernel_seconds = 1e-6
 overlap = 0.5
 product_overlap = 0.25
 half_rate_side = 20.0
+block_byte_seconds = 2e-11
 function_seconds = 1e-9
 [machine.flops_per_second]
 float32 = 1e10
@@ -58,6 +59,7 @@ TEST(MachineFile, IsReadAndWritten) {
   EXPECT_EQ(again.overlap, 0.5);
   EXPECT_EQ(again.product_overlap, 0.25);
   EXPECT_EQ(again.half_rate_side, 20);
+  EXPECT_EQ(again.block_byte_seconds, 2e-11);
   EXPECT_EQ(again.function_seconds, 1e-9);
   ASSERT_EQ(again.caches.size(), 2u);
   EXPECT_EQ(again.caches[1].bytes, 50'000);
@@ -88,7 +90,7 @@ TEST(MachineFile, RejectsInvalidKeysAndValues) {
       rejection("\noverlap", "\noverlaps"),
       "machine.overlaps = 0.5: is not a known key; the key must be one of name, memory_bytes, "
       "memory_bytes_per_second, kernel_seconds, function_seconds, product_overlap, half_rate_side, "
-      "overlap; did you mean overlap?");
+      "block_byte_seconds, overlap; did you mean overlap?");
   EXPECT_EQ(rejection("bytes = 50_000", "bytes = 1000"),
             "cache.bytes = 1000: must be more than the 1000 bytes of the cache before");
   EXPECT_EQ(rejection("bytes = 50_000", "size = 50_000"),

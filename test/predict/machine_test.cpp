@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Kinds of ranks, and the cost of a plan's work on a machine.
 #include <numeric>
+#include <stdexcept>
 #include <utility>
 
 #include <gtest/gtest.h>
@@ -116,7 +117,7 @@ TEST(Machine, KernelsAreBoundByFlopsOrBytes) {
   EXPECT_DOUBLE_EQ(cost(work).seconds, 4 + 1e-6);
 }
 
-TEST(Machine, KernelsHideAPartOfTheirTraffic) {
+TEST(Machine, ProductsHideAPartOfTheirTraffic) {
   const Plan plan = make_plan(three_on("data=1", 1, Strategy::data));
   Machine machine = small_cluster();
   machine.product_overlap = 0.25;
@@ -124,6 +125,8 @@ TEST(Machine, KernelsHideAPartOfTheirTraffic) {
   Work work;
   work.flops = 3e9;
   work.bytes = 4e8;
+  EXPECT_DOUBLE_EQ(cost(work).seconds, 4 + 1e-6) << "other kernels hide all of it";
+  work.has_products = true;
   EXPECT_DOUBLE_EQ(cost(work).seconds, 4 + 0.75 * 3 + 1e-6);
   work.bytes = 1e8;
   EXPECT_DOUBLE_EQ(cost(work).seconds, 3 + 0.75 * 1 + 1e-6);
@@ -134,6 +137,10 @@ TEST(Machine, EachKernelTakesItsOverhead) {
   Work work;
   work.kernels = 5;
   EXPECT_DOUBLE_EQ(cost_on(small_cluster(), plan)(work).seconds, 5e-6);
+  Machine machine = small_cluster();
+  machine.block_byte_seconds = 1e-8;
+  work.block_bytes = 4000;
+  EXPECT_DOUBLE_EQ(cost_on(machine, plan)(work).seconds, 4.5e-5);
 }
 
 TEST(Machine, ArithmeticOfNarrowProductsAndFunctionsTakesLonger) {
@@ -242,6 +249,45 @@ TEST(Work, ProductsAddUpToThePlans) {
     }
     EXPECT_EQ(kernels, products * static_cast<double>(microbatches));
   }
+}
+
+/// Returns the work of the first layer of this kind in a pass over `samples` samples on one rank.
+Work work_of_layer(ModelSpec model, std::string_view kind, StepOperation pass, Size samples) {
+  PlanInput input = three_on("data=1", 1, Strategy::data);
+  input.model = std::move(model);
+  input.batch_size = input.samples = samples;
+  const Plan plan = make_plan(input);
+  const WorkSizes sizes = work_sizes(plan, 0);
+  for (const Action& action : plan_test::every_action(plan.stages.front()))
+    if (action.is(pass) && row_of(sizes.layers[action.index]).name == kind)
+      return work_of(action, plan, sizes).front();
+  throw std::invalid_argument("no such layer");
+}
+
+TEST(Work, OfAttentionRepeatsTheScoresInBackward) {
+  const TransformerConfig config{.context = 7, .width = 10, .heads = 2, .blocks = 1};
+  const auto of = [&](StepOperation pass) {
+    return work_of_layer(transformer(config), "attention", pass, 3);
+  };
+  const double product = 2.0 * 7 * 7 * 5 * 6;  // three samples with two heads of five columns
+  EXPECT_DOUBLE_EQ(of(StepOperation::forward).flops, 2 * product);
+  EXPECT_DOUBLE_EQ(of(StepOperation::backward).flops, 5 * product);
+  const double elements = (2 * 7 * 5 + 7 * 7) * 6;  // of a product: two blocks of rows, and scores
+  EXPECT_DOUBLE_EQ(of(StepOperation::forward).block_bytes, 2 * 4 * elements);
+  EXPECT_DOUBLE_EQ(of(StepOperation::backward).block_bytes, 5 * 4 * elements);
+}
+
+// Kernels, and matrices of cosines and sines, are not blocks of wider matrices.
+TEST(Work, OfFrequenciesReadsBlocksOfFieldsAndModes) {
+  const FnoConfig config{.grid = 8, .modes = 2, .width = 3, .layers = 1};
+  const auto of = [&](std::string_view kind) {
+    return work_of_layer(fno(config), kind, StepOperation::forward, 5).block_bytes;
+  };
+  // For each of 2 x 4 modes: 5 rows of 6 columns times the matrix of 6 x 3 complex factors, twice
+  // as many elements as the factors have.
+  EXPECT_DOUBLE_EQ(of("mode_product"), 4 * 8 * (2.0 * 5 * 6 + 6 * 6 - 6 * 3));
+  const double along_first = (8 + 6) * 8 * 3, along_second = (2 * 8 + 2 * 2) * 3;
+  EXPECT_DOUBLE_EQ(of("fourier"), 4 * 5 * (along_first + 4 * along_second));
 }
 
 }  // namespace

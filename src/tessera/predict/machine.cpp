@@ -73,8 +73,9 @@ class MachineCost {
         (work.flops + machine_.half_rate_side * work.flops_by_side) / flops_per_second_ +
         work.functions * machine_.function_seconds;
     const double memory = work.bytes / bytes_per_second_;
-    return {work.kernels * machine_.kernel_seconds + arithmetic + memory -
-            machine_.product_overlap * std::min(arithmetic, memory)};
+    return {work.kernels * machine_.kernel_seconds +
+            work.block_bytes * machine_.block_byte_seconds + arithmetic + memory -
+            (work.has_products ? machine_.product_overlap : 1) * std::min(arithmetic, memory)};
   }
 
  private:

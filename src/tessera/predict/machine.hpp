@@ -48,8 +48,9 @@ struct Machine {
   Size memory_bytes = 0;               ///< device memory of a rank
   double kernel_seconds = 0;           ///< overhead of each kernel
   double overlap = 1;                  ///< fraction of a started call that computation can hide
-  /// The fraction of the shorter of two times, the arithmetic and the memory traffic of a kernel,
-  /// that the longer one hides. A BLAS that packs operands before it multiplies hides little.
+  /// The fraction of the shorter of two times, the arithmetic and the memory traffic of a product,
+  /// that the longer one hides. A BLAS that packs operands before it multiplies hides little. Other
+  /// kernels hide all of it.
   double product_overlap = 1;
   std::vector<NetworkLevel> network;  ///< from the innermost level to the outermost
   std::vector<CacheLevel> caches{};   ///< from the smallest to the largest
@@ -57,6 +58,9 @@ struct Machine {
   /// The shortest side, in elements, of products that reach half of the rate of large ones: the
   /// n_1/2 of Hockney (1983).
   double half_rate_side = 0;
+  /// Further time of each byte of products of blocks of wider matrices, such as heads, experts and
+  /// modes: their rows are far apart in memory.
+  double block_byte_seconds = 0;
 
   /// Returns the bytes per second of kernels that use `bytes` in turn: the rate of the smallest
   /// cache that holds them, or of memory.
@@ -73,12 +77,12 @@ double product_rate(const Machine& machine, const PlanInput& input);
 /// of two times: its arithmetic, that is FLOPs over their rate plus function_seconds for each
 /// exponential function, and its traffic, that is bytes over the bandwidth of memory, or of the
 /// smallest cache that holds all that a step of rank 0 uses (roofline model: Williams, Waterman,
-/// Patterson 2009). It takes longer by the part of the shorter time that product_overlap does not
-/// hide. The arithmetic of a matrix product whose shortest side is n takes 1 + half_rate_side / n
-/// times as long. A collective takes call_seconds() with the largest
-/// latency of the levels that it crosses and the bandwidth of the slowest link on a ring of its
-/// ranks. All groups of an axis call at the same time, and groups that use the same link share its
-/// bandwidth. Throws as product_rate() does.
+/// Patterson 2009). A product takes longer by the part of the shorter time that product_overlap
+/// does not hide, and by block_byte_seconds for each byte of blocks. Its arithmetic takes
+/// 1 + half_rate_side / n times as long if its shortest side is n. A collective takes
+/// call_seconds() with the largest latency of the levels that it crosses and the bandwidth of the
+/// slowest link on a ring of its ranks. All groups of an axis call at the same time, and groups
+/// that use the same link share its bandwidth. Throws as product_rate() does.
 CostOf cost_on(const Machine& machine, const Plan& plan);
 
 }  // namespace tessera

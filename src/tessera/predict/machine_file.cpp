@@ -28,7 +28,7 @@ struct MachineKey {
 
 constexpr double tiny = 1e-300;  // the smallest allowed number where 0 is not allowed
 
-const std::array<MachineKey<Machine>, 8> machine_keys{{
+const std::array<MachineKey<Machine>, 9> machine_keys{{
     {"name", &Machine::name, 0, 0, ""},
     {"memory_bytes", &Machine::memory_bytes, 1, HUGE_VAL, "of a rank"},
     {"memory_bytes_per_second", &Machine::memory_bytes_per_second, tiny, HUGE_VAL,
@@ -40,6 +40,8 @@ const std::array<MachineKey<Machine>, 8> machine_keys{{
      "part of the memory traffic that arithmetic hides"},
     {"half_rate_side", &Machine::half_rate_side, 0, HUGE_VAL,
      "shortest side of products that reach half of their rate"},
+    {"block_byte_seconds", &Machine::block_byte_seconds, 0, HUGE_VAL,
+     "added to products of blocks of wider matrices, for each byte of them"},
     {"overlap", &Machine::overlap, 0, 1, "part of a non-blocking call that computation can hide"},
 }};
 const std::array<MachineKey<CacheLevel>, 2> cache_keys{{

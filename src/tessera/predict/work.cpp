@@ -121,9 +121,16 @@ class WorkLister {
     Work work{.operation = action_.operation, .has_products = !products.forward.empty()};
     if (samples > 0) {
       const double share = (is_half ? 0.5 : 1) * part;
+      const Size element_bytes = size_of(plan_.input.compute_type);
       double calls = 0;
-      for (const GemmShape& product : forwards ? products.forward : products.backward) {
+      std::vector<GemmShape> all = forwards ? products.forward : products.backward;
+      if (!forwards) all.insert(all.end(), products.repeated.begin(), products.repeated.end());
+      for (const GemmShape& product : all) {
         calls += share * product.launches();
+        if (product.times > 1)  // of blocks, except kernels
+          work.block_bytes +=
+              share *
+              static_cast<double>(element_bytes * (product.elements() - layer.num_parameters()));
         work.flops += share * product.flops();
         if (product.flops() > 0)
           work.flops_by_side += share * product.flops() /
@@ -133,7 +140,7 @@ class WorkLister {
       const PassCount functions = row_of(layer).functions(layer, samples);
       work.functions = share * (forwards ? functions.forward : functions.backward);
       work.bytes = share * (forwards ? operands.forward : operands.backward) *
-                   static_cast<double>(size_of(plan_.input.compute_type));
+                   static_cast<double>(element_bytes);
     }
     works_.push_back(work);
     if (!forwards && action_.gradients != Gradients::of_inputs) tree_of_gradients(layer);

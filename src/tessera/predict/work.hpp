@@ -14,6 +14,7 @@ namespace tessera {
 struct Work {
   StepOperation operation = StepOperation::forward;
   double kernels = 1;         ///< number of kernels; each matrix product is one
+  double block_bytes = 0;     ///< operands and results of products of blocks of wider matrices
   double flops = 0;           ///< FLOPs of matrix products
   double flops_by_side = 0;   ///< sum of the FLOPs of each product over its shortest side
   double functions = 0;       ///< exponential and hyperbolic functions of a kernel

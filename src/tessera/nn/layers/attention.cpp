@@ -74,13 +74,15 @@ LayerProducts attention_products(const LayerSpec& layer, Size samples) {
       add(products.backward, one);
     }
     add(products.backward, keys);
+    add(products.repeated, scores);
   };
   for_each_block(AttentionRuns(layer, 1), 0, add_block, [](Range) {});
   return products;
 }
 
 /// Returns one exponential function for each score, which takes 4 FLOPs per column of a head in
-/// forward; backward repeats it. Rows of scores have a maximum and a sum, and backward one sum.
+/// forward; backward repeats it, and the gradient takes as long. Rows of scores have a maximum and
+/// a sum, and backward one sum.
 PassCount attention_functions(const LayerSpec& layer, Size samples) {
   double flops = 0, rows = 0;
   for (const GemmShape& product : attention_products(layer, samples).forward) {
@@ -88,7 +90,7 @@ PassCount attention_functions(const LayerSpec& layer, Size samples) {
     rows += static_cast<double>(product.m * product.times) / 2;  // there are two products
   }
   const double scores = flops / (4 * static_cast<double>(layer.groups.columns));
-  return {scores + 2 * functions_per_sum * rows, scores + functions_per_sum * rows};
+  return {scores + 2 * functions_per_sum * rows, 2 * scores + functions_per_sum * rows};
 }
 
 /// Returns the elements of the squares and of the sums of some heads (Attention::squares,

@@ -109,19 +109,19 @@ struct FourierModes {
   std::vector<GemmShape> products_to_modes(Size samples) const {
     const Size sums = 2 * magnitudes().count, together = of_one_launch(samples_at_once(samples));
     if (!has_part())
-      return {{sums, n * width, n, samples, together},
-              {2 * modes, width, 2 * n, samples * count, together}};
-    return with_rows({sums, group(), rows().count(), samples, together}, [&](Size points) {
-      return GemmShape{2 * modes, width, points, samples, together};
+      return {{sums, n * width, n, samples, together, true},
+              {2 * modes, width, 2 * n, samples * count, together, true}};
+    return with_rows({sums, group(), rows().count(), samples, together, true}, [&](Size points) {
+      return GemmShape{2 * modes, width, points, samples, together, true};
     });
   }
   std::vector<GemmShape> products_to_grid(Size samples) const {
     const Size sums = 2 * magnitudes().count, together = of_one_launch(samples_at_once(samples));
     if (!has_part())
-      return {{2 * n, width, 2 * modes, samples * count, together},
-              {n, n * width, sums, samples, together}};
-    return with_rows({rows().count(), group(), sums, samples, together}, [&](Size points) {
-      return GemmShape{points, width, 2 * modes, samples, together};
+      return {{2 * n, width, 2 * modes, samples * count, together, true},
+              {n, n * width, sums, samples, together, true}};
+    return with_rows({rows().count(), group(), sums, samples, together, true}, [&](Size points) {
+      return GemmShape{points, width, 2 * modes, samples, together, true};
     });
   }
 

@@ -14,6 +14,7 @@ struct LayerCall;  // <tessera/nn/layers/layer_call.hpp>
 
 struct LayerProducts {
   std::vector<GemmShape> forward, backward;
+  std::vector<GemmShape> repeated{};  ///< products of forward that backward computes again
 };
 
 /// Time of a sum over a row or of a search in it beside its elements, in exponential functions: its
