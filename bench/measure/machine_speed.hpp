@@ -76,12 +76,12 @@ using ProductRates = std::map<std::string, double>;
 void measure_memory(const Communicator& ranks, Machine& machine);
 
 /// Measures the numbers of a machine file on these ranks, all of them busy: a sweep through memory,
-/// the smallest kernel on all threads, products of few rows, an all-reduce beside a product, and
-/// short all-reduces for latencies. Within a node the rate is that of long all-reduces. The link of
-/// a node has the rate of long messages in both directions, or with NCCL, which carries none, of
-/// all-reduces. A single rank has no network. If nodes have different numbers of ranks, one level
-/// connects all ranks. `rates` are those of products of `gemm_size` rows; float32 is added if it is
-/// missing. Collective over `ranks`.
+/// the smallest kernel on all threads, narrow products, products of blocks, products with weights
+/// from memory, an all-reduce beside a product, and short all-reduces for latencies. Within a node
+/// the rate is that of long all-reduces. The link of a node has the rate of long messages in both
+/// directions, or with NCCL, which carries none, of all-reduces. A single rank has no network. If
+/// nodes have different numbers of ranks, one level connects all ranks. `rates` are those of
+/// products of `gemm_size` rows; float32 is added if it is missing. Collective over `ranks`.
 Machine measure_machine(const Communicator& ranks, const std::vector<Size>& node_of_rank,
                         const BackendFacts& facts, Size gemm_size, ProductRates rates);
 
