@@ -174,7 +174,7 @@ double measure_block_byte_seconds(const Communicator& ranks, const Machine& mach
 /// with several weights in turn, which are read from memory, take longer than those with one weight
 /// in a cache.
 double measure_product_overlap(const Communicator& ranks) {
-  constexpr Size weights = 32;
+  constexpr Size weights = 16;
 #ifdef KOKKOS_ENABLE_CUDA
   const Size n = 2048, rows = 128;  // 16 MiB
 #else
@@ -193,7 +193,7 @@ double measure_product_overlap(const Communicator& ranks) {
            weights;
   };
   std::vector<double> overlaps;
-  for (int i = 0; i < 9; ++i) {
+  for (int i = 0; i < 5; ++i) {
     const double cached = seconds_of_product(1), read = seconds_of_product(weights);
     const double traffic =
         static_cast<double>(n * n) * sizeof(float) / memory_rate(ranks, weights * n * n / 2);
