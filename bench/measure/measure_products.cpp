@@ -41,11 +41,11 @@ class SquareProduct {
 
 /// Returns the shortest side of products that reach half of the rate of large ones, from the three
 /// products of a linear layer with many rows and few columns. The operands are in the cache.
-double measure_half_rate_side(const Communicator& ranks, double kernel) {
+double measure_half_rate_side(const Communicator& ranks, const SquareProduct& square,
+                              double kernel) {
   const Matrix<float> a = zeros(narrow_rows, narrow_side), b = zeros(narrow_side, narrow_side),
                       c = zeros(narrow_rows, narrow_side);
   const Gemm<float> gemm;
-  const SquareProduct square;
   std::vector<double> sides;
   for (int i = 0; i < 20; ++i) {
     const double narrow = typical_seconds(ranks, 5, [&] {
@@ -62,12 +62,12 @@ double measure_half_rate_side(const Communicator& ranks, double kernel) {
 
 /// Returns the further seconds of each byte of small products of blocks of wider matrices, which do
 /// not fit into the first caches.
-double measure_block_byte_seconds(const Communicator& ranks, const Machine& machine) {
+double measure_block_byte_seconds(const Communicator& ranks, const SquareProduct& square,
+                                  const Machine& machine) {
   constexpr Size n = 32;  // blocks along each side
   const Size rows = n * narrow_side, cols = rows + narrow_side;
   const Matrix<float> a = zeros(rows, cols), b = zeros(rows, cols), c = zeros(rows, cols);
   const Gemm<float> gemm;
-  const SquareProduct square;
   const auto block = [&](const Matrix<float>& of, Size i) {
     return block_of(of, {i % n * narrow_side, narrow_side}, {i / n * narrow_side, narrow_side});
   };
@@ -124,8 +124,9 @@ double measure_product_overlap(const Communicator& ranks) {
 }  // namespace
 
 void measure_products(const Communicator& ranks, Machine& machine) {
-  machine.half_rate_side = measure_half_rate_side(ranks, machine.kernel_seconds);
-  machine.block_byte_seconds = measure_block_byte_seconds(ranks, machine);
+  const SquareProduct square;
+  machine.half_rate_side = measure_half_rate_side(ranks, square, machine.kernel_seconds);
+  machine.block_byte_seconds = measure_block_byte_seconds(ranks, square, machine);
   machine.product_overlap = measure_product_overlap(ranks);
 }
 

@@ -37,7 +37,7 @@ const std::array<MachineKey<Machine>, 9> machine_keys{{
     {"function_seconds", &Machine::function_seconds, 0, HUGE_VAL,
      "of an exponential function in a long loop"},
     {"product_overlap", &Machine::product_overlap, 0, 1,
-     "part of the memory traffic that arithmetic hides"},
+     "part of the memory traffic of products that arithmetic hides"},
     {"half_rate_side", &Machine::half_rate_side, 0, HUGE_VAL,
      "shortest side of products that reach half of their rate"},
     {"block_byte_seconds", &Machine::block_byte_seconds, 0, HUGE_VAL,

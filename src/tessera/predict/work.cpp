@@ -127,7 +127,7 @@ class WorkLister {
       if (!forwards) all.insert(all.end(), products.repeated.begin(), products.repeated.end());
       for (const GemmShape& product : all) {
         calls += share * product.launches();
-        if (product.times > 1)  // of blocks, except kernels
+        if (product.times > 1)  // blocks of wider matrices; kernels have no gaps
           work.block_bytes +=
               share *
               static_cast<double>(element_bytes * (product.elements() - layer.num_parameters()));

@@ -188,13 +188,13 @@ struct PassCount {
 struct GemmShape {
   Size m = 0, n = 0, k = 0;
   Size times = 1;
-  Size at_once = 1;       ///< products of one launch
-  bool one_left = false;  ///< A is the same for all
+  Size at_once = 1;        ///< products of one launch
+  bool same_left = false;  ///< A is the same for all
   double launches() const {
     return std::ceil(static_cast<double>(times) / static_cast<double>(at_once));
   }
   /// Returns the elements of A, B and C of all products, without those of an A for all.
-  constexpr Size elements() const { return ((one_left ? 0 : m * k) + k * n + m * n) * times; }
+  constexpr Size elements() const { return ((same_left ? 0 : m * k) + k * n + m * n) * times; }
   /// 2 m n k per product. A double, because those of large machines exceed 64 bits; exact up to
   /// 2^53.
   constexpr double flops() const {
