@@ -106,6 +106,19 @@ void add_places(const Json& value, const Json::json_pointer& at,
       add_places(value[i], at / i, places);
 }
 
+/// Returns wrong values in place of this one: others of its type, and one that takes turns from
+/// place to place.
+std::vector<Json> wrong_values(const Json& value, std::size_t turn) {
+  const Json most = std::numeric_limits<std::uint64_t>::max();
+  const Json in_turn[] = {nullptr, Json::array(), Json::object(), "text", -1};
+  std::vector<Json> values{in_turn[turn % std::size(in_turn)]};
+  if (value.is_number()) values.insert(values.end(), {0, -1, 1e300, most});
+  if (value.is_string()) values.insert(values.end(), {"text", "../~0/"});
+  if (value.is_array()) values.push_back(Json::array());
+  if (value.is_object()) values.push_back(Json::object());
+  return values;
+}
+
 std::vector<std::string> damaged(const std::string& text) {
   std::vector<std::string> texts{"", "null", "[]", "3", "\"text\"", "{}", "{\"a\": 1e999}", "\xff"};
   for (std::size_t part = 1; part < 25; ++part)
@@ -113,10 +126,9 @@ std::vector<std::string> damaged(const std::string& text) {
   const Json document = Json::parse(text);
   std::vector<Json::json_pointer> places;
   add_places(document, Json::json_pointer(), places);
-  for (const Json::json_pointer& at : places) {
-    for (const Json& value :
-         {Json(nullptr), Json::array(), Json::object(), Json("text"), Json("../~0/"), Json(0),
-          Json(-1), Json(1e300), Json(std::numeric_limits<std::uint64_t>::max())}) {
+  for (std::size_t i = 0; i < places.size(); ++i) {
+    const Json::json_pointer& at = places[i];
+    for (const Json& value : wrong_values(document[at], i)) {
       Json other = document;
       other[at] = value;
       texts.push_back(other.dump());
