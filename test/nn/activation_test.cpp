@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <cfenv>
 #include <cmath>
 #include <limits>
 #include <vector>
@@ -73,6 +74,20 @@ TYPED_TEST(ActivationOf, ValuesFollowTheirDefinitionOverTheWholeRange) {
                   8 * std::numeric_limits<T>::epsilon() * slack + 2 * std::numeric_limits<T>::min())
           << name_of(a) << " of " << z[i];
     }
+  }
+}
+
+TYPED_TEST(ActivationOf, ComputesNoSubnormalNumbers) {
+  using T = TypeParam;
+  std::vector<T> z;
+  for (int i = -3000; i <= 3000; ++i) z.push_back(static_cast<T>(i * 0.3));
+  const Size n = z.size();
+  const auto m = to_device(z, 1, n);
+  const Matrix<T> y("y", 1, n);
+  for (Activation a : all) {
+    std::feclearexcept(FE_UNDERFLOW);
+    apply<T>(a, m, {}, y);
+    EXPECT_FALSE(std::fetestexcept(FE_UNDERFLOW)) << name_of(a);
   }
 }
 
