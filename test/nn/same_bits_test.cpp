@@ -28,12 +28,12 @@ Vector<T> normal_vector(Size n) {
   return v;
 }
 
-/// Computes out[j] = f(in[j]) over the lanes of a row, as layers do.
+/// Computes out[j] = f(in[j]) over the lanes of a row, as layers do, and asks for elements `ahead`.
 template <class T, class F>
 struct ApplyToRow {
   const T* in;
   T* out;
-  Size n;
+  Size n, ahead;
   F f;
 
   template <class Team>
@@ -41,15 +41,15 @@ struct ApplyToRow {
     const T* const from = in;
     T* const to = out;
     const F each = f;
-    detail::for_each_lane(Kokkos::TeamVectorRange(team, n), n,
-                          [=](Size j) { to[j] = each(from[j]); });
+    detail::for_each_lane(
+        Kokkos::TeamVectorRange(team, n), n, [=](Size j) { to[j] = each(from[j]); }, ahead, from);
   }
 };
 
 template <class T, class F>
-void apply(const Vector<T>& x, const Vector<T>& y, const F& f) {
+void apply(const Vector<T>& x, const Vector<T>& y, const F& f, Size ahead = 0) {
   const Size n = static_cast<Size>(x.extent(0));
-  for_each_row("apply", 1, n, ApplyToRow<T, F>{x.data(), y.data(), n, f});
+  for_each_row("apply", 1, n, ApplyToRow<T, F>{x.data(), y.data(), n, ahead, f});
 }
 
 // nvcc allows no lambdas for kernels in tests.
@@ -117,6 +117,22 @@ TYPED_TEST(SameBits, FunctionsAtAnyPlaceOfAnArray) {
   (std::make_index_sequence<names_of<Activation>.size()>());
   expect_any_place<T>("exp", Exponential{});
   expect_any_place<T>("1/sqrt", InverseRoot{});
+}
+
+TYPED_TEST(SameBits, LoopsThatAskForElementsAhead) {
+  using T = TypeParam;
+  for (const Size n : {0, 1, 127, 128, 129, 1000}) {
+    const Vector<T> x = normal_vector<T>(n), y("y", n), expected("expected", n);
+    apply<T>(x, expected, Exponential{});
+    apply<T>(x, y, Exponential{}, 512);
+    EXPECT_EQ(to_host(y), to_host(expected)) << n;
+  }
+  // Only matrices beyond the second cache: the next rows, or the same columns of rows ahead.
+  EXPECT_EQ(detail::elements_ahead(1000, 10, 10), 0);
+  if (!on_host) return;
+  EXPECT_EQ(detail::elements_ahead(1 << 20, 2048, 2048), 512);
+  EXPECT_EQ(detail::elements_ahead(1 << 20, 2048, 1024), 2048);
+  EXPECT_EQ(detail::elements_ahead(1 << 20, 2048, 100), 6 * 2048);
 }
 
 /// Returns the product of blocks of matrices with `gap` unused columns.

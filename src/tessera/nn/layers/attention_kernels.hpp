@@ -103,6 +103,7 @@ struct ScoreGradients {
     const Size head = team.league_rank() / block.rows, i = team.league_rank() % block.rows;
     const Size n = block.seen_by(i), hidden = block.cols - n;
     const T *const made = y.row(head, i), *const gradient = dy.row(head, i);
+    prefetch(y.row(head, i + 8), width);
     const Math mean = reduce_lanes<Kokkos::Sum, Math>(team, width, [=](Size j) {
       return static_cast<Math>(made[j]) * static_cast<Math>(gradient[j]);
     });

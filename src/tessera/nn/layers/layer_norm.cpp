@@ -29,7 +29,7 @@ struct Normalize {
   const T *x, *scale, *bias;
   T* y;
   Math* saved;
-  Size cols;
+  Size size, cols;  ///< elements, and those of a row
 
   template <class Team>
   KOKKOS_INLINE_FUNCTION void operator()(const Team& team) const {
@@ -51,8 +51,10 @@ struct Normalize {
       save[0] = mean;
       save[1] = inverse;
     });
-    detail::for_each_lane(Kokkos::TeamVectorRange(team, cols), cols,
-                          [=](Size j) { out[j] = s[j] * ((in[j] - mean) * inverse) + b[j]; });
+    detail::for_each_lane(
+        Kokkos::TeamVectorRange(team, cols), cols,
+        [=](Size j) { out[j] = s[j] * ((in[j] - mean) * inverse) + b[j]; },
+        detail::elements_ahead(size, cols, cols), in);
   }
 };
 
@@ -64,7 +66,7 @@ struct InputGradient {
   const Math* saved;
   const T* dy;
   T* dx;
-  Size cols;
+  Size size, cols;  ///< elements, and those of a row
   bool add;
 
   template <class Team>
@@ -79,10 +81,14 @@ struct InputGradient {
     const Math average = average_of([=](Size j) { return static_cast<Math>(d[j]) * s[j]; });
     const Math along = average_of([=](Size j) { return d[j] * s[j] * (in[j] - mean) * inverse; });
     const bool adds = add;
-    detail::for_each_lane(Kokkos::TeamVectorRange(team, cols), cols, [=](Size j) {
-      const Math gradient = inverse * (d[j] * s[j] - average - (in[j] - mean) * inverse * along);
-      out[j] = adds ? out[j] + gradient : gradient;
-    });
+    detail::for_each_lane(
+        Kokkos::TeamVectorRange(team, cols), cols,
+        [=](Size j) {
+          const Math gradient =
+              inverse * (d[j] * s[j] - average - (in[j] - mean) * inverse * along);
+          out[j] = adds ? out[j] + gradient : gradient;
+        },
+        detail::elements_ahead(size, cols, cols), in, d);
   }
 };
 
@@ -93,26 +99,30 @@ struct ParameterGradients {
   const T* x;
   const Math* saved;
   const T* dy;
-  Size cols;
+  Size size, cols;  ///< elements, and those of a row
 
   template <class Thread>
   KOKKOS_INLINE_FUNCTION void operator()(const Thread& thread, Size i, Size first, Size width,
                                          Math* sums) const {
     const T *const in = x + i * cols + first, *const d = dy + i * cols + first;
     const Math mean = saved[2 * i], inverse = saved[2 * i + 1];
-    detail::for_each_lane(Kokkos::ThreadVectorRange(thread, width), width, [=](Size j) {
-      sums[j] += d[j] * (in[j] - mean) * inverse;
-      sums[width + j] += d[j];
-    });
+    detail::for_each_lane(
+        Kokkos::ThreadVectorRange(thread, width), width,
+        [=](Size j) {
+          sums[j] += d[j] * (in[j] - mean) * inverse;
+          sums[width + j] += d[j];
+        },
+        detail::elements_ahead(size, cols, width), in, d);
   }
 };
 
 template <class T>
 void layer_norm_forward(const LayerCall<T>& call) {
+  const Size rows = call.output.extent(0), cols = call.layer.in;
   for_each_row(
-      layer_norm_forward_label, call.output.extent(0), call.layer.in,
+      layer_norm_forward_label, rows, cols,
       Normalize<T>{call.inputs[0].data(), call.parameters[0].data(), call.parameters[1].data(),
-                   call.output.data(), call.saved.data(), call.layer.in});
+                   call.output.data(), call.saved.data(), rows * cols, cols});
 }
 
 template <class T>
@@ -124,12 +134,12 @@ void layer_norm_backward(const LayerCall<T>& call) {
   StateOf<T>* const sums[] = {call.parameter_gradients[0].data(),
                               call.parameter_gradients[1].data()};
   detail::for_each_with_column_sums(layer_norm_parameter_label, rows, cols, rows * cols,
-                                    ParameterGradients<T>{x, saved, dy, cols}, sums,
+                                    ParameterGradients<T>{x, saved, dy, rows * cols, cols}, sums,
                                     call.add_parameter_gradients);
   T* const dx = call.input_gradients[0].data();
   if (dx == nullptr) return;
   for_each_row(layer_norm_input_label, rows, cols,
-               InputGradient<T>{x, call.parameters[0].data(), saved, dy, dx, cols,
+               InputGradient<T>{x, call.parameters[0].data(), saved, dy, dx, rows * cols, cols,
                                 call.add_input_gradients});
 }
 

@@ -23,7 +23,7 @@ struct BiasActivation {
   const T* x;
   const T* bias;
   T* y;
-  Size cols;
+  Size size, cols;  ///< elements, and those of a row
 
   template <class Team>
   KOKKOS_INLINE_FUNCTION void operator()(const Team& team) const {
@@ -31,14 +31,16 @@ struct BiasActivation {
     T* const y_row = y + team.league_rank() * cols;
     const T* const b = bias;
     const auto range = Kokkos::TeamVectorRange(team, cols);
+    const Size ahead = detail::elements_ahead(size, cols, cols);
     // Two loops: compilers do not vectorise a loop with this choice inside.
     if (b)
-      detail::for_each_lane(range, cols, [=](Size j) {
-        y_row[j] = detail::value_of<A>(StateOf<T>(x_row[j]) + b[j]);
-      });
+      detail::for_each_lane(
+          range, cols, [=](Size j) { y_row[j] = detail::value_of<A>(StateOf<T>(x_row[j]) + b[j]); },
+          ahead, x_row);
     else
-      detail::for_each_lane(range, cols,
-                            [=](Size j) { y_row[j] = detail::value_of<A>(StateOf<T>(x_row[j])); });
+      detail::for_each_lane(
+          range, cols, [=](Size j) { y_row[j] = detail::value_of<A>(StateOf<T>(x_row[j])); }, ahead,
+          x_row);
   }
 };
 
@@ -50,7 +52,7 @@ struct BiasActivationBackward {
   using Math = StateOf<T>;
   const T *saved, *bias, *dy;
   T* dx;
-  Size cols;
+  Size size, cols;                                        ///< elements, and those of a row
   static constexpr bool of_sum = needs_preactivation(A);  // a host function, hence a constant
 
   template <class Thread>
@@ -58,6 +60,7 @@ struct BiasActivationBackward {
                                          Math* sums) const {
     const T *const s = saved + i * cols + first, *const d = dy + i * cols + first;
     const T* const b = of_sum && bias ? bias + first : nullptr;
+    const Size ahead = detail::elements_ahead(size, cols, width);
     T* const out = dx ? dx + i * cols + first : nullptr;
     const auto range = Kokkos::ThreadVectorRange(thread, width);
     // One loop for each case: compilers do not vectorise a loop with choices inside.
@@ -73,11 +76,13 @@ struct BiasActivationBackward {
         sums[j] += d[j] * detail::slope_of<A>(b ? Math(s[j]) + b[j] : Math(s[j]));
     };
     if (!out)
-      detail::for_each_lane(range, width, sum_only);
+      detail::for_each_lane(range, width, sum_only, ahead, d);
     else if (b)
-      detail::for_each_lane(range, width, [=](Size j) { element(j, Math(s[j]) + b[j]); });
+      detail::for_each_lane(
+          range, width, [=](Size j) { element(j, Math(s[j]) + b[j]); }, ahead, s, d);
     else
-      detail::for_each_lane(range, width, [=](Size j) { element(j, Math(s[j])); });
+      detail::for_each_lane(
+          range, width, [=](Size j) { element(j, Math(s[j])); }, ahead, s, d);
   }
 };
 
@@ -109,7 +114,8 @@ void pointwise_forward(const LayerCall<T>& call) {
   if (rows == 0 || cols == 0 || is_copy_in_place) return;
   dispatch(call.layer.activation, [&](auto a) {
     for_each_row(pointwise_forward_label, rows, cols,
-                 BiasActivation<T, decltype(a)::value>{x.data(), bias, call.output.data(), cols});
+                 BiasActivation<T, decltype(a)::value>{x.data(), bias, call.output.data(),
+                                                       rows * cols, cols});
   });
 }
 
@@ -128,7 +134,7 @@ void pointwise_backward(const LayerCall<T>& call) {
         BiasActivationBackward<T, decltype(a)::value>{
             saved.data(), data_or_null(call.parameters[0]), call.output_gradient.data(),
             decltype(a)::value == Activation::identity ? nullptr : call.input_gradients[0].data(),
-            cols},
+            rows * cols, cols},
         {dbias}, call.add_parameter_gradients);
   });
 }
