@@ -13,7 +13,7 @@ if(ParallelHDF5_MPI_HEADER)
 endif()
 find_path(ParallelHDF5_INCLUDE_DIR hdf5.h HINTS ${hdf5_hints} PATH_SUFFIXES hdf5/${hdf5_mpi} include
   include/hdf5/${hdf5_mpi})
-find_library(ParallelHDF5_LIBRARY NAMES hdf5_${hdf5_mpi} hdf5 HINTS ${hdf5_hints} PATH_SUFFIXES lib lib64)
+find_library(ParallelHDF5_LIBRARY NAMES hdf5_${hdf5_mpi} hdf5 NAMES_PER_DIR HINTS ${hdf5_hints} PATH_SUFFIXES lib lib64)
 mark_as_advanced(ParallelHDF5_MPI_HEADER ParallelHDF5_INCLUDE_DIR ParallelHDF5_LIBRARY)
 
 set(hdf5_is_parallel FALSE)
