@@ -94,7 +94,8 @@ bad live-other-world "distributed.world_size = $((ranks + 1))" plan --live "$inp
 bad no-such-directory "nowhere/out.json" run "$inputs/tutorial.toml" --json nowhere/out.json
 bad result-link "loop.toml: cannot be written: Too many levels" run "$inputs/tutorial.toml" --json "$work/loop.toml"
 bad long-result-name "cannot be written: File name too long" run "$inputs/tutorial.toml" --json "$long_name"
-bad no-result-name "--json: must name a file" run "$inputs/tutorial.toml" --json ""
+bad no-result-name "the argument after --json is empty" run "$inputs/tutorial.toml" --json ""
+bad no-strategy "--strategy= has no value" run "$inputs/tutorial.toml" --strategy=
 
 # Good input is accepted, and the printed configuration resolves to itself.
 launch print-config run "$inputs/tutorial.toml" --print-config

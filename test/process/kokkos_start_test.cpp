@@ -28,6 +28,17 @@ TEST(KokkosArguments, AreHiddenFromTheProgram) {
             (Words{"--kokkos", "a.toml", "run"}));
 }
 
+TEST(Arguments, WithoutAValueAreRejected) {
+  const auto error = [](const Words& arguments) {
+    return test::error_of([&] { reversed_own_arguments(arguments); });
+  };
+  EXPECT_EQ(error({"run", "a.toml", "--mesh", ""}), "the argument after --mesh is empty");
+  EXPECT_EQ(error({"", "a.toml"}), "the argument after the program's name is empty");
+  EXPECT_EQ(error({"run", "--mesh=", "a.toml"}), "--mesh= has no value");
+  EXPECT_EQ(reversed_own_arguments({"--set=a.b=", "--set", "a.b="}),
+            (Words{"a.b=", "--set", "--set=a.b="}));
+}
+
 std::optional<AskedNumber> asked(const Words& arguments, const char* variable,
                                  const char* setting) {
   return asked_number(

@@ -74,15 +74,10 @@ void add_expected_ranks(CLI::App& command, ConfigSource& source) {
       ->type_name("N");
 }
 
-/// Adds an option for a file to write. Rejects an empty name, which a script with an unset variable
-/// would give.
+/// Adds an option for a file to write.
 CLI::Option* add_file(CLI::App& command, const char* flag, std::string& file,
                       const std::string& what) {
-  return command.add_option(flag, file, what)
-      ->type_name("FILE")
-      ->check([](const std::string& name) {
-        return name.empty() ? std::string("must name a file") : std::string();
-      });
+  return command.add_option(flag, file, what)->type_name("FILE");
 }
 
 void add_progress(CLI::App& command, std::string& mode) {
@@ -112,14 +107,12 @@ void add_run(CLI::App& app, TrainOptions& options) {
          "--export", options.export_to,
          "Also write the results to this directory, and as NumPy arrays samples (unseen ones if "
          "there are any) and the trained model's predictions for them")
-      ->type_name("DIR")
-      ->check([](const std::string& name) {
-        return name.empty() ? std::string("must name a directory") : std::string();
-      });
+      ->type_name("DIR");
   CLI::Option* const resume =
-      run.add_option("--resume", options.resume,
-                     "Resume from this checkpoint; without an argument, from the latest one in "
-                     "checkpoint.directory")
+      run.add_option_function<std::string>(
+             "--resume", [&](const std::string& checkpoint) { options.resume = checkpoint; },
+             "Resume from this checkpoint; without an argument, from the latest one in "
+             "checkpoint.directory")
           ->type_name("[CHECKPOINT]")
           ->expected(0, 1);
   run.add_flag("--resume-if-present", options.resume_if_present,

@@ -74,6 +74,13 @@ std::optional<AskedNumber> asked_number(const std::vector<std::string>& argument
 std::vector<std::string> reversed_own_arguments(const std::vector<std::string>& arguments) {
   std::vector<std::string> reversed(arguments.rbegin(), arguments.rend());
   std::erase_if(reversed, is_kokkos_argument);
+  for (std::size_t i = 0; i < reversed.size(); ++i) {
+    if (reversed[i].empty())
+      throw Error(ExitCode::usage, "the argument after {} is empty",
+                  i + 1 < reversed.size() ? excerpt(reversed[i + 1], 100) : "the program's name");
+    if (reversed[i].starts_with('-') && reversed[i].find('=') + 1 == reversed[i].size())
+      throw Error(ExitCode::usage, "{} has no value", excerpt(reversed[i], 100));
+  }
   return reversed;
 }
 
