@@ -3,6 +3,7 @@
 
 #include <tessera/nn/layers/layer_row.hpp>
 #include <tessera/plan/grains.hpp>
+#include <tessera/plan/layout/layouts.hpp>
 #include <tessera/plan/memory.hpp>
 #include <tessera/plan/pass/pass.hpp>
 #include <tessera/plan/plan.hpp>
