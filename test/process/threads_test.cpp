@@ -7,6 +7,7 @@
 #include <gtest/gtest.h>
 
 #include <tessera/process/threads.hpp>
+#include <tessera/process/wait_policy.hpp>
 
 #include "expect_error.hpp"
 
@@ -85,6 +86,23 @@ TEST(Threads, AreRejectedIfTooMany) {
   EXPECT_EQ(error({"KOKKOS_NUM_THREADS", 2}, false),
             "KOKKOS_NUM_THREADS = 2: this Kokkos was built without OpenMP, so each rank runs 1 "
             "thread; build one with OpenMP: scripts/kokkos.sh --backend openmp");
+}
+
+TEST(Threads, SpinBrieflyUnlessTheUserSaysHowTheyWait) {
+  const auto with = [](const char* variable, const char* value) {
+    return [=](const char* name) { return std::string(name) == variable ? value : nullptr; };
+  };
+#ifdef KOKKOS_ENABLE_OPENMP
+  constexpr bool has_openmp = true;
+#else
+  constexpr bool has_openmp = false;
+#endif
+  EXPECT_EQ(should_limit_spins(with("", ""), 2), has_openmp);
+  EXPECT_EQ(should_limit_spins(with("OMP_NUM_THREADS", "2"), 2), has_openmp);
+  EXPECT_FALSE(should_limit_spins(with("OMP_NUM_THREADS", "1"), 2));
+  EXPECT_FALSE(should_limit_spins(with("", ""), 1)) << "one core runs one thread";
+  for (const char* name : {"OMP_WAIT_POLICY", "GOMP_SPINCOUNT", "KMP_BLOCKTIME", "KMP_LIBRARY"})
+    EXPECT_FALSE(should_limit_spins(with(name, "1"), 2)) << name;
 }
 
 }  // namespace

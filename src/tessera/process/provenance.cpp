@@ -93,11 +93,13 @@ Json cuda_version() {
 #endif
 }
 
-constexpr std::array allowed_prefixes = {
-    "OMP_",           "OPENBLAS_",    "KOKKOS_",       "NCCL_",          "UCX_",
-    "TESSERA_",       "OMPI_MCA_btl", "OMPI_MCA_pml",  "OMPI_MCA_mtl",   "OMPI_MCA_coll",
-    "OMPI_MCA_osc",   "OMPI_MCA_io",  "OMPI_MCA_mpi_", "OMPI_MCA_opal_", "OMPI_MCA_hwloc_",
-    "OMPI_MCA_rmaps", "MPICH_"};
+constexpr std::array allowed_prefixes = {"OMP_",           "GOMP_",           "KMP_",
+                                         "OPENBLAS_",      "KOKKOS_",         "NCCL_",
+                                         "UCX_",           "TESSERA_",        "OMPI_MCA_btl",
+                                         "OMPI_MCA_pml",   "OMPI_MCA_mtl",    "OMPI_MCA_coll",
+                                         "OMPI_MCA_osc",   "OMPI_MCA_io",     "OMPI_MCA_mpi_",
+                                         "OMPI_MCA_opal_", "OMPI_MCA_hwloc_", "OMPI_MCA_rmaps",
+                                         "MPICH_"};
 constexpr std::array allowed_names = {
     "CUDA_VISIBLE_DEVICES", "GOTO_NUM_THREADS",    "MKL_NUM_THREADS",     "BLIS_NUM_THREADS",
     "SLURM_NTASKS",         "SLURM_JOB_NUM_NODES", "SLURM_CPUS_PER_TASK", "SLURM_JOB_PARTITION"};

@@ -11,6 +11,7 @@
 #include <tessera/process/log.hpp>
 #include <tessera/process/run_main.hpp>
 #include <tessera/process/standard_streams.hpp>
+#include <tessera/process/wait_policy.hpp>
 
 namespace tessera {
 namespace {
@@ -69,6 +70,7 @@ int run_program(int argc, char** argv,
     if (launch && launch->rank > 0) return static_cast<int>(ExitCode::ok);
     return report(outcome_of([&] { return (*single)(ranks); }));
   }
+  limit_spins(argv);
   return run_main(argc, argv, std::get<ParallelTask>(task));
 }
 
