@@ -25,7 +25,7 @@ train() {
   shift 2
   "${mpi[@]}" "$tessera" run "$inputs/transformer.toml" --quiet \
     --set numerics.reproducible=true --set training.num_epochs=2 --set data.samples=64 \
-    --set training.batch_size=32 --set output.hashes="$name" "$@"
+    --set training.batch_size=32 --set model.transformer.vocabulary=32 --set output.hashes="$name" "$@"
 }
 
 # expect CODE TEXT FILE FILE: runs tessera diff

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The bits of a result depend neither on where it lies in an array nor on strides.
+#include <array>
 #include <cstring>
 #include <utility>
 #include <vector>
@@ -11,6 +12,7 @@
 #include <tessera/nn/activation_math.hpp>
 #include <tessera/nn/columns.hpp>
 #include <tessera/nn/exponential.hpp>
+#include <tessera/nn/loss.hpp>
 #include <tessera/nn/products/gemm.hpp>
 #include <tessera/random/fill.hpp>
 
@@ -135,22 +137,22 @@ TYPED_TEST(SameBits, LoopsThatAskForElementsAhead) {
   EXPECT_EQ(detail::elements_ahead(1 << 20, 2048, 100), 6 * 2048);
 }
 
-/// Returns the product of blocks of matrices with `gap` unused columns.
+/// Returns the product of blocks of matrices with `gap` unused columns before and behind them.
 template <class T>
 std::vector<T> product(Trans ta, Trans tb, Size m, Size n, Size k, Size gap,
                        const ProductBlocks& blocks) {
   const auto wide = [&](Trans trans, Size rows, Size cols, Size seed) {
     if (trans == Trans::yes) std::swap(rows, cols);
-    const Matrix<T> values("values", rows, cols), room("room", rows, cols + gap);
+    const Matrix<T> values("values", rows, cols), room("room", rows, cols + 2 * gap);
     fill_normal(values, key(seed));
-    const Matrix<T> block = block_of(room, {0, rows}, {0, cols});
+    const Matrix<T> block = block_of(room, {0, rows}, {gap, cols});
     Kokkos::deep_copy(block, values);
     return Matrix<const T>(block);
   };
   const Gemm<T> gemm(MatmulPrecision::strict, {.nodes = 4 * m * n}, half_products(dtype_of<T>()),
                      true);
-  const Matrix<T> room("c", m, n + gap), result("result", m, n);
-  const Matrix<T> c = block_of(room, {0, m}, {0, n});
+  const Matrix<T> room("c", m, n + 2 * gap), result("result", m, n);
+  const Matrix<T> c = block_of(room, {0, m}, {gap, n});
   gemm(ta, tb, wide(ta, m, k, 1), wide(tb, k, n, 2), 0, c, blocks);
   Kokkos::deep_copy(result, c);
   return to_host(Vector<T>(result.data(), result.span()));
@@ -166,6 +168,77 @@ TYPED_TEST(SameBits, ProductsWithAnyStrides) {
             for (const Size gap : {1, 3, 16})
               ASSERT_EQ(product<T>(ta, tb, m, n, k, gap, {}), product<T>(ta, tb, m, n, k, 0, {}))
                   << m << " x " << n << " x " << k << ", gap " << gap;
+}
+
+/// Rows of a grain times layers of real widths, with the blocks of columns of vocabularies.
+TYPED_TEST(SameBits, ProductsOfRealLayersWithAnyStrides) {
+  using T = TypeParam;
+  for (const auto& [m, n, k] : std::vector<std::array<Size, 3>>{
+           {250, 65, 300}, {2000, 8, 64}, {300, 257, 31}, {64, 250, 257}, {129, 2, 300}})
+    for (const auto& [ta, tb] : std::vector<std::pair<Trans, Trans>>{
+             {Trans::no, Trans::no}, {Trans::no, Trans::yes}, {Trans::yes, Trans::no}})
+      ASSERT_EQ(product<T>(ta, tb, m, n, k, 3, {}), product<T>(ta, tb, m, n, k, 0, {}))
+          << m << " x " << n << " x " << k;
+}
+
+/// Returns some columns of a matrix in memory of their own.
+template <class T>
+Matrix<T> columns_of(const Matrix<T>& all, Range columns) {
+  const Matrix<T> copy("columns", all.extent(0), columns.count);
+  Kokkos::deep_copy(copy, block_of(all, {0, static_cast<Size>(all.extent(0))}, columns));
+  return copy;
+}
+
+template <class T>
+struct CrossEntropyResult {
+  std::vector<double> sum;
+  Matrix<T> gradient;
+};
+
+/// The loss of logits whose first class is `first`, from the terms of all blocks of columns.
+template <class T>
+CrossEntropyResult<T> cross_entropy(const Matrix<T>& logits, const Matrix<T>& target, Size first,
+                                    Size classes, const Matrix<T>& terms) {
+  const Vector<double> sum("sum", 1);
+  const Matrix<T> gradient("gradient", logits.extent(0), logits.extent(1));
+  loss_and_gradient<T>(LossKind::cross_entropy, logits, target, logits.extent(0), sum, 0, gradient,
+                       {.first_class = first, .classes = classes, .terms = terms});
+  return {to_host(sum), gradient};
+}
+
+/// Ranks along `model` have parts of the columns of logits, but compute the loss of one rank.
+TYPED_TEST(SameBits, LossesOfSplitColumns) {
+  using T = TypeParam;
+  constexpr Size blocks = 4;
+  for (const Size classes : {11, 16, 32, 257, 1000})
+    for (const Size rows : {1, 63, 2000}) {
+      SCOPED_TRACE(testing::Message() << rows << " rows, " << classes << " classes");
+      ASSERT_EQ(nested_blocks(classes, blocks), blocks);
+      const Matrix<T> logits = test::normal_matrix<T>(rows, classes, 1);
+      std::vector<T> numbers;
+      for (Size i = 0; i < rows; ++i) numbers.push_back(static_cast<T>(7 * i % classes));
+      const Matrix<T> target = test::to_device(numbers, rows, 1);
+      const Matrix<T> terms("terms", rows, 3 * blocks), joined("joined", rows, 3 * blocks);
+      cross_entropy_terms<T>(logits, target, 0, terms);
+      const auto whole = cross_entropy(logits, target, 0, classes, terms);
+      for (const Size ranks : {2, 4}) {
+        for (Size rank = 0; rank < ranks; ++rank) {
+          const Range own = balanced_split(classes, ranks, rank),
+                      place = balanced_split(3 * blocks, ranks, rank);
+          const Matrix<T> of_rank("terms", rows, place.count);
+          cross_entropy_terms<T>(columns_of(logits, own), target, own.begin, of_rank);
+          Kokkos::deep_copy(block_of(joined, {0, rows}, place), of_rank);
+        }
+        ASSERT_EQ(to_host(joined), to_host(terms));
+        for (Size rank = 0; rank < ranks; ++rank) {
+          const Range own = balanced_split(classes, ranks, rank);
+          const auto part =
+              cross_entropy(columns_of(logits, own), target, own.begin, classes, terms);
+          ASSERT_EQ(part.sum, whole.sum) << "rank " << rank << " of " << ranks;
+          ASSERT_EQ(to_host(part.gradient), to_host(columns_of(whole.gradient, own)));
+        }
+      }
+    }
 }
 
 /// The blocks of a whole product are those of its halves, which two ranks would compute.

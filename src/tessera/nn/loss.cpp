@@ -340,13 +340,15 @@ void loss_and_gradient(LossKind kind, const Matrix<const T>& prediction,
                           RelativeL2<T>{p, t, cols, scale, details.terms.data(), g}, sum);
     case LossKind::bce:
       return binary_cross_entropy(rows * cols, p, t, scale, sum, g);
-    case LossKind::cross_entropy:
-      return sum_each_row(cross_entropy_label, rows, cols,
+    case LossKind::cross_entropy: {
+      const Size classes = details.classes < 0 ? cols : details.classes;
+      // The order of the sum over rows depends on the columns of all ranks, not on the rank's own.
+      return sum_each_row(cross_entropy_label, rows, classes,
                           CrossEntropy<T>{.logits = p,
                                           .target = t,
                                           .cols = cols,
                                           .first = details.first_class,
-                                          .classes = details.classes < 0 ? cols : details.classes,
+                                          .classes = classes,
                                           .terms = details.terms.data(),
                                           .blocks = static_cast<Size>(details.terms.extent(1)) / 3,
                                           .scale = scale,
@@ -356,6 +358,7 @@ void loss_and_gradient(LossKind kind, const Matrix<const T>& prediction,
                                           .targets = static_cast<double>(details.targets),
                                           .averages = details.averages},
                           sum);
+    }
     case LossKind::poisson:
       return poisson(rows, cols, p, t, scale, details.boundary_weight, sum, g);
   }
