@@ -4,11 +4,13 @@ and PyTorch: experts_oracle.py [LAUNCHER...] TESSERA, for example with "mpirun -
 
 The gradient is the difference that a step of SGD with learning rate 1 makes to the parameters."""
 import json
+import math
 import pathlib
 import struct
 import subprocess
 import sys
 import tempfile
+from fractions import Fraction
 
 import numpy as np
 import torch
@@ -85,8 +87,8 @@ def block(p, name, x, case):
     logits = norm_of @ p[f"{name}/router/kernel"]
     probability = logits.softmax(-1)
     chosen = torch.zeros_like(probability).scatter_(-1, probability.topk(case["top_k"], -1).indices, 1.0)
-    even = case["top_k"] * T / case["experts"]
-    capacity = min(T, int(np.ceil(case["factor"] * even))) if case["factor"] > 0 else T
+    even = Fraction(case["top_k"] * T, case["experts"])
+    capacity = min(T, math.ceil(Fraction(str(case["factor"])) * even)) if case["factor"] > 0 else T
     taken = chosen * (chosen.cumsum(1) <= capacity)
     change = 0
     for e in range(case["experts"]):

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Routing of a mixture of experts on examples that can be followed by hand, and its keys.
+#include <algorithm>
 #include <cmath>
 #include <string>
 #include <vector>
@@ -20,12 +21,16 @@ using test::to_device;
 using test::to_host;
 using Doubles = std::vector<double>;
 
-/// A router with these logits, after its forward pass.
+/// A router with these logits, after its forward pass. T: the compute type.
+template <class T = double>
 struct Routed {
   explicit Routed(const Routing& routing, const Doubles& logits, Size samples = 1)
       : sums("sums", 3 * routing.experts), alone(layer(routing, logits, samples), samples) {
     const auto experts = static_cast<std::size_t>(routing.experts);
-    Kokkos::deep_copy(alone.x[0], to_device(logits, logits.size() / experts, experts));
+    const std::vector<StateOf<T>> rounded(logits.begin(), logits.end());
+    Kokkos::deep_copy(alone.x[0],
+                      to_device(std::vector<T>(rounded.begin(), rounded.end()),
+                                static_cast<Size>(logits.size() / experts), routing.experts));
     alone.call.batch.routing = sums.data();
     forward(alone.call);
   }
@@ -36,13 +41,13 @@ struct Routed {
     return layer;
   }
   Vector<double> sums;
-  LayerAlone<double> alone;
+  LayerAlone<T> alone;
 };
 
 TEST(Experts, TakeTheFirstPositionsThatChooseThem) {
   // Positions 0, 1 and 3 choose expert 0, which takes two; position 2 chooses expert 2.
   const double l = std::log(2);
-  const Routed routed({3, 1, 2, 0.5, 0.1}, {l, 0, 0, l, 0, 0, 0, 0, l, l, 0, 0});
+  const Routed<> routed({3, 1, 2, 0.5, 0.1}, {l, 0, 0, l, 0, 0, 0, 0, l, l, 0, 0});
   const Doubles gates = to_host(routed.alone.y), expected{0.5, 0, 0, 0.5, 0, 0, 0, 0, 0.5, 0, 0, 0};
   for (std::size_t i = 0; i < gates.size(); ++i) EXPECT_NEAR(gates[i], expected[i], 1e-15) << i;
   const Doubles sums = to_host(routed.sums);
@@ -63,7 +68,7 @@ TEST(Experts, TakeTheFirstPositionsThatChooseThem) {
 }
 
 TEST(Experts, AreChosenInOrderAtATie) {
-  const Routed routed({3, 2, 2, 0, 0}, {1, 1, 1, 0, 1, 1});
+  const Routed<> routed({3, 2, 2, 0, 0}, {1, 1, 1, 0, 1, 1});
   const Doubles gates = to_host(routed.alone.y);
   const double larger = std::exp(1) / (1 + 2 * std::exp(1));
   const Doubles expected{1.0 / 3, 1.0 / 3, 0, 0, larger, larger};
@@ -75,7 +80,7 @@ TEST(Experts, MayBeMoreThanAKernelHandlesAtOnce) {
   Doubles logits;
   for (Size i = 0; i < samples * positions * experts; ++i)
     logits.push_back(static_cast<double>(i * i % 11));  // ties in each row
-  const Routed routed({experts, top_k, capacity, 0.5, 0.1}, logits, samples);
+  const Routed<> routed({experts, top_k, capacity, 0.5, 0.1}, logits, samples);
   const Doubles gates = to_host(routed.alone.y);
   double loss = 0;
   std::vector<Size> chosen(static_cast<std::size_t>(samples * experts));
@@ -103,11 +108,34 @@ TEST(Experts, MayBeMoreThanAKernelHandlesAtOnce) {
 }
 
 TEST(Experts, ChooseNothingIfALogitIsNotANumber) {
-  const Routed routed({3, 2, 2, 1, 1}, {1, NAN, 1, 3, 2, 1});
+  const Routed<> routed({3, 2, 2, 1, 1}, {1, NAN, 1, 3, 2, 1});
   const Doubles gates = to_host(routed.alone.y);
   for (std::size_t i = 0; i < 3; ++i) EXPECT_EQ(gates[i], 0) << i;
   EXPECT_GT(gates[3], 0);
   EXPECT_TRUE(std::isnan(to_host(routed.alone.loss)[0]));
+}
+
+/// Experts that are chosen count, and take the position, however small their probability is: here
+/// those with the logits 0 and -150, of four positions.
+template <class T>
+class ExpertsOf : public testing::Test {};
+using AllTypes = testing::Types<float, double, BFloat16, Float16>;
+TYPED_TEST_SUITE(ExpertsOf, AllTypes);
+
+TYPED_TEST(ExpertsOf, MayHaveLogitsWhoseProbabilitiesUnderflow) {
+  using T = TypeParam;
+  Doubles logits;
+  for (int position = 0; position < 4; ++position)
+    for (const double logit : {-800.0, -200.0, 0.0, -150.0}) logits.push_back(logit);
+  const Routed<T> routed({4, 2, 3, 0.5, 0}, logits);
+  const Doubles sums = to_host(routed.sums);
+  EXPECT_EQ(Doubles(sums.begin(), sums.begin() + 8), (Doubles{0, 0, 4, 4, 0, 0, 1, 1}));
+  std::vector<bool> takes;
+  for (const T gate : to_host(routed.alone.y)) takes.push_back(static_cast<StateOf<T>>(gate) > 0);
+  const std::vector<bool> chosen{false, false, true, true}, none(4, false);
+  for (std::size_t i = 0; i < takes.size(); ++i)
+    EXPECT_EQ(takes[i], (i < 12 ? chosen : none)[i % 4]) << i;
+  EXPECT_NEAR(to_host(routed.alone.loss)[0], 0.5 * 4 * 0.5 * 4, 1e-12);  // all on the third one
 }
 
 TEST(Experts, HavePositionsInTheirSlotsInOrder) {
@@ -140,22 +168,43 @@ TEST(Experts, HaveSlotsIfThereAreManyOfThem) {
   EXPECT_EQ(to_host(alone.y), expected);
 }
 
+Size capacity(Size experts, Size top_k, double factor, Size positions = 10) {
+  for (const LayerSpec& layer : transformer({.context = positions,
+                                .blocks = 1,
+                                .experts = experts,
+                                .top_k = top_k,
+                                .capacity_factor = factor})
+                                    .layers)
+    if (layer.routing.experts > 0) return layer.routing.capacity;
+  return 0;
+}
+
 TEST(Experts, HaveACapacityForEachSequence) {
-  const auto capacity = [](Size experts, Size top_k, double factor) {
-    for (const LayerSpec& layer : transformer({.context = 10,
-                                  .blocks = 1,
-                                  .experts = experts,
-                                  .top_k = top_k,
-                                  .capacity_factor = factor})
-                                      .layers)
-      if (layer.routing.experts > 0) return layer.routing.capacity;
-    return Size{0};
-  };
   EXPECT_EQ(capacity(4, 1, 1), 3);     // 2.5 positions
   EXPECT_EQ(capacity(4, 2, 1.25), 7);  // 6.25
   EXPECT_EQ(capacity(4, 2, 100), 10);
   EXPECT_EQ(capacity(4, 2, 0), 10);  // no limit
   EXPECT_EQ(capacity(64, 1, 0.1), 1);
+  EXPECT_EQ(capacity(3, 1, 2.1), 7);  // 2.1 is more than 21 / 10 as a double
+  EXPECT_EQ(capacity(4, 2, 1e300), 10);
+  EXPECT_EQ(capacity(4, 2, 1e-300), 1);
+}
+
+/// Factors of up to two decimals, against integers.
+TEST(Experts, HaveACapacityWithoutRoundingErrors) {
+  for (const Size experts : {1, 2, 3, 5, 6, 7, 8, 12, 16})
+    for (const Size top_k : {1, 2, 3})
+      for (const Size positions : {1, 7, 10, 31, 64, 100})
+        for (Size hundredths = 5; hundredths <= 400; hundredths += 5) {
+          if (top_k > experts) continue;
+          const Size parts = 100 * experts;
+          const Size exact = (hundredths * top_k * positions + parts - 1) / parts;
+          // The quotient is the double nearest to the decimal number, as in a file.
+          ASSERT_EQ(capacity(experts, top_k, static_cast<double>(hundredths) / 100, positions),
+                    std::min(exact, positions))
+              << experts << " experts, top " << top_k << ", " << positions << " positions, factor "
+              << hundredths << " / 100";
+        }
 }
 
 TEST(Experts, RejectWrongKeys) {

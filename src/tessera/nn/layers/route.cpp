@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <cmath>
 #include <string>
+#include <type_traits>
 #include <utility>
 
 #include <tessera/base/for_each.hpp>
@@ -20,7 +21,7 @@ const std::string route_sum_label = "tessera::route_sum_counts";
 const std::string route_backward_label = "tessera::route_backward";
 
 /// The routing of a microbatch in scratch memory. A probability is negative if the position does
-/// not choose the expert.
+/// not choose the expert, and never 0, however small.
 template <class Math>
 struct RoutingNumbers {
   Size experts, positions;
@@ -43,8 +44,9 @@ PassCount route_functions(const LayerSpec& layer, Size samples) {
   return {each, each};
 }
 
-/// Softmax of the logits of a position, and its choices: the largest ones, at a tie those of lower
-/// number. A position with a logit that is not a number chooses nothing.
+/// Softmax of the logits of a position, and its choices: the largest logits, at a tie those of
+/// lower number. Probabilities cannot choose, because those of small logits are equal. A position
+/// with a logit that is not a number chooses nothing.
 template <class T>
 struct Choose {
   using Math = StateOf<T>;
@@ -72,23 +74,28 @@ struct Choose {
     for_each_expert([=](Size e) { p[e] = detail::exp_of_nonpositive(Math(x[e]) - largest); });
     const Math sum = sum_of([=](Size e) { return p[e]; });
     Kokkos::single(Kokkos::PerTeam(team), [=] { *log_sum = largest + log(sum); });
-    for_each_expert([=](Size e) { p[e] /= sum; });
+    constexpr Math smallest = Kokkos::Experimental::norm_min_v<Math>;
+    for_each_expert([=](Size e) {
+      const Math share = p[e] / sum;
+      p[e] = share < smallest ? smallest : share;
+    });
 
-    // The least chosen probability, and how many of those that equal it are too many.
+    // The least chosen logit, and how many of those that equal it are too many.
+    constexpr Math lowest = Kokkos::Experimental::finite_min_v<Math>;
+    const auto logit = [=](Size e) { return Math(x[e]) < lowest ? lowest : Math(x[e]); };
     Math least = Kokkos::Experimental::infinity_v<Math>;
-    Size excess = -top_k;
+    Size excess = sum > 0 ? -top_k : 0;  // the sum is not a number if a logit is not
     while (excess < 0) {
-      const Math next = largest_of([=](Size e) { return p[e] < least ? p[e] : Math(-1); });
-      if (next < 0) break;
+      const Math next = largest_of([=](Size e) { return logit(e) < least ? logit(e) : lowest; });
       least = next;
-      excess += static_cast<Size>(sum_of([=](Size e) { return Math(p[e] == next ? 1 : 0); }));
+      excess += static_cast<Size>(sum_of([=](Size e) { return Math(logit(e) == next ? 1 : 0); }));
     }
-    for_each_expert([=](Size e) { p[e] = p[e] >= least ? p[e] : -p[e]; });
+    for_each_expert([=](Size e) { p[e] = logit(e) >= least ? p[e] : -p[e]; });
     if (excess <= 0) return;
     team.team_barrier();
     Kokkos::single(Kokkos::PerTeam(team), [=] {
       for (Size e = experts - 1, left = excess; left > 0; --e)
-        if (p[e] == least) p[e] = -least, --left;
+        if (logit(e) == least) p[e] = -p[e], --left;
     });
   }
 };
@@ -97,6 +104,10 @@ struct Choose {
 template <class T>
 struct Admit {
   using Math = StateOf<T>;
+  /// The gate of a chosen expert is never 0, which would mean that the expert does not take the
+  /// position: a probability below the numbers of T becomes the smallest of them.
+  static constexpr Math smallest_gate =
+      std::is_same_v<T, Float16> ? Math(0x1p-24) : Kokkos::Experimental::norm_min_v<Math>;
   RoutingNumbers<Math> numbers;
   const T* logits;
   T* gates;
@@ -119,9 +130,9 @@ struct Admit {
       some.for_each([&](Size e) {
         const Size at = first + e;
         const Math p = numbers.probability[at], size = fabs(p);
-        const T gate = static_cast<T>(p > 0 ? p : Math(0));
-        const bool takes = static_cast<Math>(gate) != 0 && taken[e] < capacity;
-        gates[at] = takes ? gate : static_cast<T>(Math(0));
+        const bool takes = p > 0 && taken[e] < capacity;
+        const Math gate = size < smallest_gate ? smallest_gate : size;
+        gates[at] = static_cast<T>(takes ? gate : Math(0));
         chosen[e] += p > 0 ? 1 : 0;
         taken[e] += takes ? 1 : 0;
         sum[e] += size;

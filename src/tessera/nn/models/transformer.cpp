@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
-#include <cmath>
 
 #include <fmt/format.h>
 
@@ -41,13 +40,26 @@ void check(const TransformerConfig& config) {
                       "must be from 1 to {}", most);
 }
 
+/// Returns the smallest C with C experts / (top_k context) >= capacity_factor, at most the context.
+/// The quotient is rounded once, as the factor was when it was read. So they are equal where the
+/// decimal number in the file equals the quotient; a product with the factor would be rounded again
+/// and could exceed C.
+Size capacity_of(const TransformerConfig& config) {
+  if (config.capacity_factor == 0) return config.context;
+  const auto choices = static_cast<double>(config.top_k * config.context);
+  const auto factor_of = [&](Size capacity) {
+    return static_cast<double>(capacity * config.experts) / choices;
+  };
+  // Begins below C, or at 1.
+  const double near = config.capacity_factor * (choices / static_cast<double>(config.experts)) - 2;
+  auto capacity = static_cast<Size>(std::clamp(near, 1.0, static_cast<double>(config.context)));
+  while (capacity < config.context && factor_of(capacity) < config.capacity_factor) ++capacity;
+  return capacity;
+}
+
 Routing routing_of(const TransformerConfig& config) {
-  const double even = static_cast<double>(config.top_k) * static_cast<double>(config.context) /
-                      static_cast<double>(config.experts);
-  const double room = config.capacity_factor > 0 ? std::ceil(config.capacity_factor * even)
-                                                 : static_cast<double>(config.context);
-  const auto capacity = static_cast<Size>(std::min(room, static_cast<double>(config.context)));
-  return {config.experts, config.top_k, capacity, config.balance_loss, config.router_z_loss};
+  return {config.experts, config.top_k, capacity_of(config), config.balance_loss,
+          config.router_z_loss};
 }
 
 }  // namespace
