@@ -23,7 +23,7 @@ set(scripts ${PROJECT_SOURCE_DIR}/scripts)
 install(PROGRAMS ${scripts}/report.py ${scripts}/npz.py ${scripts}/thicket.py ${scripts}/gpu_check.sh DESTINATION ${tessera_data_dir})
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/bench/peers DESTINATION ${tessera_data_dir}/bench FILES_MATCHING PATTERN "*.py" PATTERN "*.toml")
 install(DIRECTORY ${scripts}/report ${scripts}/gpu_check DESTINATION ${tessera_data_dir}
-  FILES_MATCHING PATTERN "*.py" REGEX "/templates/.*")
+  FILES_MATCHING PATTERN "*.py" PATTERN "*.css")
 file(RELATIVE_PATH tessera_report ${CMAKE_INSTALL_FULL_BINDIR} ${CMAKE_INSTALL_FULL_DATADIR}/tessera/report.py)
 file(MAKE_DIRECTORY ${PROJECT_BINARY_DIR}/install)
 file(CREATE_LINK ${tessera_report} ${PROJECT_BINARY_DIR}/install/tessera-report SYMBOLIC)

@@ -2,11 +2,22 @@
 """One case of a study: its factors, its result, and its ratios to the baseline."""
 
 import re
+from collections import Counter, namedtuple
 
 from .fields import get, mapping, number, positive, table, text
+from .ratios import ENOUGH_ROUNDS, Ratio
 from .style import PHASES, STATUSES, strategy_order
 
 MEASURED = ("ok", "unverified")
+WIDEST = 10  # an interval whose ends are further apart, as a ratio, says nothing
+
+
+class Round(namedtuple("Round", "launch seconds product memory")):
+    """Seconds of a step, and those of the fixed kernels beside it, or None."""
+
+    def machine(self, share=0.5):
+        known = self.product and self.memory
+        return self.product**share * self.memory ** (1 - share) if known else None
 
 
 class Case:
@@ -21,25 +32,24 @@ class Case:
             self.factors.setdefault("distributed.schedule", schedule)
         self.strategy = text(self.factors, "strategy") or "unknown"
         self.mesh = text(self.factors, "mesh") or "unknown"
-        # 'data=2,model=4' -> (('data', 2), ('model', 4))
-        self.axes = tuple((n, int(size)) for n, size in re.findall(r"([^=,]+)=(\d+)", self.mesh))
+        # 'data=2,model=4' -> {'data': 2, 'model': 4}
+        self.axes = {name: int(size) for name, size in re.findall(r"([^=,]+)=(\d+)", self.mesh)}
         self.ranks = positive(self.factors, "ranks")
         self.global_batch = positive(self.factors, "global_batch")
         self.samples_per_second = positive(result, "samples_per_second")
-        self.verdict = text(result, "loss", "verdict")
         self.traffic = table(result, "traffic", "rows")
-        self.memory = positive(result, "memory", "planned_bytes")  # of the rank that needs most
         self.predicted = positive(result, "prediction", "step_seconds")
         self.oversubscribed = get(result, "prediction", "oversubscribed") is True  # ranks share processors
+        rounds = [(text(one, "launch"), positive(one, "seconds"), positive(one, "machine", "product_seconds"),
+                   positive(one, "machine", "memory_seconds")) for one in table(result, "rounds")]  # fmt: skip
+        self.rounds = [Round(*one) for one in rounds if one[1]]
         self.status, self.reason = self._status()
         self.ok = self.status in MEASURED
         # The study completes these when it has read all cases.
         self.name, self.work = f"{self.strategy} on {self.mesh}", ""
-        self.standing = None  # among the cases of the same work: "fastest" or "tied"
-        self.baseline = self.speedup = self.efficiency = None
-        # Medians of rounds and their intervals, corrected for the speed of the machine: the speed-up, and the time for
-        # a sample over that of the fastest case.
-        self.corrected, self.behind = [None] * 3, [None] * 3
+        self.same_as = None  # the case that stands for all that are the same program on one rank
+        self.baseline = self.speedup = self.efficiency = None  # the latter are Ratios
+        self.behind = None  # Ratio of the time for a sample to that of the fastest case on as many ranks
 
     def _status(self):
         skip = text(self.entry, "skip_reason")
@@ -61,8 +71,24 @@ class Case:
     def number(self, *path):
         return number(self.result, *path)
 
-    def step(self, key="median"):
-        return positive(self.result, "step_seconds", key)
+    def step(self):
+        """Returns the median."""
+        return positive(self.result, "step_seconds", "median")
+
+    @property
+    def interval(self):
+        """Returns the 95 % interval of the step, or None if it has none or it means nothing. A launch that was cut short
+        gives its rounds, but is none of the launches between which an interval is known."""
+        low, high = (positive(self.result, "step_seconds", f"ci95_{end}") for end in ("low", "high"))
+        return (low, high) if low and high and high <= WIDEST * low else None
+
+    @property
+    def no_interval(self):
+        """Returns why there is no interval."""
+        said = text(self.result, "step_seconds", "ci95_problem")
+        few = len(self.rounds) < ENOUGH_ROUNDS
+        return said or (f"{len(self.rounds)} rounds, where an interval needs {ENOUGH_ROUNDS}" if few else
+                        "rounds or launches differ too much for an interval")  # fmt: skip
 
     def derived(self, key):
         """Returns a ratio of the summary; None if the summary is older than the result."""
@@ -70,23 +96,17 @@ class Case:
         return positive(self.row, key) if median is not None and median == self.step() else None
 
     def compare(self, baseline):
-        """Takes the ratios from the summary, if the baseline is among the cases."""
-        self.standing = text(self.row, "standing") if self.derived("step_seconds_median") else None
-        self.behind = self._interval("over_fastest")
-        if baseline and self.derived("speedup"):
-            self.baseline, self.speedup, self.efficiency = baseline, self.derived("speedup"), self.derived("efficiency")
-            self.corrected = self._interval("corrected_speedup")
-
-    def _interval(self, key):
-        return [self.derived(key + end) for end in ("", "_low", "_high")]
-
-    @property
-    def tied(self):
-        return self.standing == "tied"
-
-    def efficiency_at(self, key):
-        """Returns the efficiency for another step time: 'ci95_low' or 'ci95_high'."""
-        return self.efficiency * self.step() / (self.step(key) or self.step())
+        """Takes the ratios to the baseline from the summary. The speed-up is corrected for the speed of the machine
+        where both cases have rounds in one launch."""
+        own, efficiency = self.derived("speedup"), self.derived("efficiency")
+        if baseline and own and efficiency:
+            corrected = [self.derived("corrected_speedup" + end) for end in ("", "_low", "_high")]
+            if corrected[0] is None and self.interval and not self.result.get("simulated"):
+                corrected = [own, *(own * self.step() / end for end in self.interval[::-1])]
+            if None in corrected or corrected[2] > WIDEST * corrected[1]:
+                corrected = [corrected[0] or own]
+            self.baseline, self.speedup = baseline, Ratio(*corrected)
+            self.efficiency = Ratio(*(end and end * efficiency / own for end in self.speedup))
 
     @property
     def phases(self):
@@ -101,10 +121,25 @@ class Case:
         return sum(self.phases[name] for name in names) / self.step() if self.phases else None
 
     @property
-    def rounds(self):
-        """(launch, seconds of a step) of each round that was timed, in the order in which they ran."""
-        found = [(text(one, "launch"), positive(one, "seconds")) for one in table(self.result, "rounds")]
-        return [one for one in found if one[1]]
+    def sent(self):
+        """Returns the bytes that a rank sends in a step, by axis, with the algorithms that send the fewest."""
+        found = Counter()
+        for row in self.traffic:
+            if text(row, "axis") and text(row, "operation") != "receive":
+                found[text(row, "axis")] += positive(row, "wire_bytes_per_step") or 0
+        return dict(found)
+
+    @property
+    def memory(self):
+        """Returns the planned bytes by role, of the rank that needs most."""
+        return {role: size for role in mapping(self.result, "memory", "parts")
+                if (size := positive(self.result, "memory", "parts", role))}  # fmt: skip
+
+    @property
+    def node_hours(self):
+        """Returns the node-hours for a million samples."""
+        nodes = positive(self.result, "case", "nodes", "count")
+        return nodes and self.samples_per_second and nodes * 1e6 / self.samples_per_second / 3600
 
     def other_factors(self):
         """All factors besides strategy, mesh, ranks and batch."""

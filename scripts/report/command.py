@@ -8,7 +8,7 @@ from collections import Counter
 from pathlib import Path
 from time import monotonic
 
-from . import answer, figures, growth, predictions, provenance, style, tables
+from . import answer, compared, figures, growth, predictions, provenance, style, tables
 from .contents import Figure, Points, Table, Text
 from .drawing import NothingToShow
 from .export import Export, build_export, is_export
@@ -18,19 +18,15 @@ from .page import write
 from .study import ReportError, Study
 
 SECTIONS = {
-    "How certain this is": [answer.ties, answer.caveats],
-    "Why": [figures.breakdown, answer.reasons],
-    "What to try next": [answer.untried],
-    "Choices": [figures.choices, figures.scaling, growth.growth, figures.pareto],
-    "Pipelines": [figures.bubbles, tables.pipelines],
-    "Results": [tables.results, tables.rates],
+    "": [answer.blocks, answer.caveats],
+    "Does it scale?": [figures.scaling, growth.growth],
+    "Where does the time go?": [figures.parts_of_time, tables.pipelines, tables.checkpoints],
+    "What does it cost?": [figures.costs, figures.node_hours, tables.fastest, tables.traffic],
+    "Is the prediction good?": [figures.predicted, predictions.predictions, answer.untried],
     "Other libraries": [tables.peers],
-    "Checkpoints": [tables.checkpoints],
-    "Correctness": [figures.losses, tables.traffic],
-    "Predictions": [predictions.predictions],
-    "Fits": [tables.amdahl, tables.alpha_beta],
-    "All cases": [tables.all_cases],
-    "Provenance": [provenance.launches, provenance.configuration],
+    "All cases": [tables.measured, tables.unmeasured],
+    "How it was measured": [provenance.method, provenance.machine_files],
+    "Provenance": [provenance.differing, provenance.launches, provenance.configuration],
 }
 
 
@@ -39,7 +35,7 @@ def build(study, allow_mixed=False):
     differing = provenance.mixed(study)
     if allow_mixed or not differing:
         study.compare()
-    begin, sections, left_out = monotonic(), {"": answer.blocks(study)}, []
+    begin, sections, left_out = monotonic(), {}, []
     for title, makers in SECTIONS.items():
         if monotonic() - begin > 2 and os.environ.get("TESSERA_PROGRESS") != "none":
             print(f"report.py: {title}", file=sys.stderr)
@@ -49,8 +45,8 @@ def build(study, allow_mixed=False):
                 made = maker(study)
                 sections[title] += made if isinstance(made, list) else [made]
             except NothingToShow as reason:
-                left_out.append(f"{title}: {reason}")
-    sections["Left out"] = [Points("", left_out)] if left_out else []
+                left_out.append(f"{title or 'How certain this is'}: {reason}")
+    sections["Left out"] = [Points("", list(dict.fromkeys(left_out)))] if left_out else []
     # Reading may have noted problems until here.
     sections[""][:0] = [*_subtitle(study), *_warnings(study, differing)]
     for title, blocks in sections.items():
@@ -60,7 +56,7 @@ def build(study, allow_mixed=False):
                 # A table or figure may be copied to where nothing else says this.
                 one.caption = f"Simulated on {study.machine}. {one.caption}"
             if isinstance(one, Figure):
-                one.figure.supxlabel(f"simulated on {study.machine}", x=0.995, ha="right", fontsize=8)
+                one.figure.supxlabel(f"simulated on {study.machine}", x=0.995, ha="right", fontsize=11)
     return {title: blocks for title, blocks in sections.items() if blocks}
 
 
@@ -90,43 +86,30 @@ def _warnings(study, differing):
 def _report(options):
     """Returns the line for standard output."""
     first, *others = options.results
-    output = options.output or Path(first) / "report"
+    output = options.output or Path(first) / ("compared" if others else "report")
     if others:
-        return _several(options)
+        studies = [Study(one) for one in options.results]
+        page = write(output, f"Study: {studies[0].name}, compared", compared.build(studies, options.allow_mixed))
+        return f"{len(studies)} directories compared; the report is {page}"
     if is_export(first):
         export = Export(first)
         page = write(output, f"Training run: {export.kind}", build_export(export))
         return f"the report is {page}"
     study = Study(first)
     title = f"{'Simulated study' if study.machine else 'Study'}: {study.name}"
-    page = write(output, title, build(study, options.allow_mixed), study)
+    page = write(output, title, build(study, options.allow_mixed))
     return f"{len(study.measured)} of {len(study.cases)} cases {study.made}; the report is {page}"
-
-
-def _several(options):
-    """Writes the figures of one study under several conditions."""
-    if not options.output:
-        raise ReportError("several directories need -o DIR")
-    studies = [Study(one) for one in options.results]
-    for study in studies:
-        if (differing := provenance.mixed(study)) and not options.allow_mixed:
-            raise ReportError(f"{study.directory}: cases differ in {', '.join(differing)}; --allow-mixed compares them")
-    try:
-        page = write(options.output, f"Study: {studies[0].name}, compared", {"": growth.conditions(studies)})
-    except NothingToShow as reason:
-        raise ReportError(f"{', '.join(options.results)}: {reason}") from reason
-    return f"{len(studies)} directories compared; the report is {page}"
 
 
 def main(arguments=None):
     parser = argparse.ArgumentParser(
         prog="report.py",
-        description="Writes a page, report.html, its tables as RESULTS.md, and its figures as SVG and PNG.",
+        description="Writes a page, report.html, the same as RESULTS.md, and its figures as SVG and PNG.",
     )
     parser.add_argument("results", metavar="RESULTS", nargs="+",
-                        help="output directory of tessera-bench or tessera run --export; several directories of a study, "
-                             "each under another condition, give a page of figures that compare them")  # fmt: skip
-    parser.add_argument("-o", "--output", metavar="DIR", help="where to write (default: RESULTS/report)")
+                        help="output directory of tessera-bench or tessera run --export; several directories give a page with "
+                             "the ratio of each of their cases to that of the first directory")  # fmt: skip
+    parser.add_argument("-o", "--output", metavar="DIR", help="where to write (default: RESULTS/report, or RESULTS/compared for several)")
     parser.add_argument("--allow-mixed", action="store_true",
                         help="print ratios between cases of different programs or machines, too")  # fmt: skip
     options = parser.parse_args(arguments)

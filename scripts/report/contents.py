@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The contents of a page. All of it is plain text, and the templates make HTML and Markdown of it."""
+"""The contents of a page as plain text, of which `page` makes HTML and Markdown."""
 
 from dataclasses import dataclass, field
 from typing import Callable
@@ -63,11 +63,12 @@ class Table:
 
 @dataclass
 class Figure:
-    """`figure` is matplotlib's. It is drawn when the page is written."""
+    """`figure` is matplotlib's. It is drawn when the page is written. A wide one scrolls on a phone."""
 
     name: str
     title: str
     caption: str
     figure: object
+    wide: bool = False
     svg: str = ""
     png: bytes = b""

@@ -119,7 +119,7 @@ def _operator(export):
         "colours, and the error, with its L2 norm over that of the solution."
     )
     figure = _images(rows, 2.2)
-    return figure and Figure("predictions", "Predicted fields", caption, figure)
+    return figure and Figure("predictions", "Predicted fields", caption, figure, wide=True)
 
 
 def _solution(export):
@@ -137,7 +137,7 @@ def _solution(export):
         f"Left: the solution of the network at {len(x):,} points that it was not trained on. Right: its distance from "
         "the exact solution, with its L2 norm over that of the solution."
     )
-    return Figure("predictions", "Solution of the equation", caption, figure)
+    return Figure("predictions", "Solution of the equation", caption, figure, wide=True)
 
 
 def _autoencoder(export):
@@ -147,12 +147,12 @@ def _autoencoder(export):
     pictures = [[(one, name, "Greys_r", (0, 1)) for one in values[:10, 0]] for name, values in rows.items()]
     figure = _images(pictures, 1.2, bars=False)
     caption = "Inputs are unseen samples, outputs are decoded from their codes, and drawn images from random codes."
-    return figure and Figure("predictions", "Reconstructions", caption, figure)
+    return figure and Figure("predictions", "Reconstructions", caption, figure, wide=True)
 
 
 def _curves(export):
     losses = export.needed(numbers, "epoch_losses")
-    figure, (axis,) = drawing.panels(1, 3.2)
+    figure, axis = drawing.plate()
     axis.plot(range(1, len(losses) + 1), losses, color="#1c2024", label="training")
     validated, epochs = (numbers(export.results, "validation", key) for key in ("losses", "epochs"))
     if validated and len(validated) == len(epochs):
@@ -192,4 +192,4 @@ def _routers(export):
         "For each router, since the previous record: the fraction of its choices that exceed the capacity of their experts, "
         "the mean entropy of its probabilities, and the share of choices of the busiest expert times the number of experts."
     )
-    return Figure("routers", "Routers", caption, figure)
+    return Figure("routers", "Routers", caption, figure, wide=True)

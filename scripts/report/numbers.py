@@ -65,7 +65,11 @@ def bytes_(value):
 
 
 rate = partial(scaled, units=RATE_UNITS)
-times = partial(scaled, units=RATIO)
+
+
+def times(value):
+    """'1.5 ×', for an axis"""
+    return UNKNOWN if not is_number(value) else f"{value:.3g} ×"
 
 
 def percent(value, digits=0):

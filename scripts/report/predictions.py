@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Compares predictions with measurements: their errors, and the cost of choosing a case by them."""
+"""Compares predictions with measurements: their errors, the cost of choosing a case by them, and planned bytes."""
 
 from collections import defaultdict, namedtuple
 from statistics import median
 
 from .contents import Points
 from .drawing import NothingToShow
+from .fields import get
 from .numbers import percent, plural, seconds
 
 # `advised` is predicted to be the fastest of the cases of a work on as many ranks.
@@ -23,6 +24,17 @@ def advice(cases):
         fastest = min(own, key=lambda case: case.step())
         found.append(Advice(own, advised, fastest, advised.step() / fastest.step() - 1))
     return [one for one in found if len(one.cases) > 1]
+
+
+def equal(study):
+    """States whether bytes and memory are as planned."""
+    said = []
+    for key, what in (("traffic", "Calls and bytes"), ("memory", "Memory")):
+        found = [get(case.result, key, "as_planned") for case in study.cases]
+        found = [as_planned for as_planned in found if isinstance(as_planned, bool)]
+        if found:
+            said.append(f"{what}: planned and measured are equal for {sum(found)} of {plural(len(found), 'case')}.")
+    return said
 
 
 def predictions(study):
@@ -46,6 +58,7 @@ def predictions(study):
                 f"({seconds(worst.advised.step(), 4)}), where {worst.fastest.name} "
                 f"({seconds(worst.fastest.step(), 4)}) is the fastest."
             )
+    said += equal(study)
     if not said:
         raise NothingToShow("no case has a prediction and a measurement of its step")
     return Points("", said)

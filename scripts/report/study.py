@@ -6,11 +6,14 @@ import sys
 from pathlib import Path
 
 from .case import Case
-from .fields import get, located, table, text
+from .fields import get, located, positive, table, text
 from .files import read
-from .works import is_choice, shown_factors, varied, works_of
+from .numbers import percent
+from .ratios import ENOUGH_ROUNDS
+from .works import find_same_programs, is_choice, shown_factors, varied, works_of
 
 SCHEMA_VERSION = 1
+LARGEST_DRIFT = 0.5  # as in tessera-bench
 
 
 class ReportError(Exception):
@@ -42,21 +45,42 @@ class Study:
         self.parted = "simulated" if self.machine else "instrumented"  # steps whose parts are known
         cases = self._cases(results)
         self.choices = [key for key in varied([case.other_factors() for case in cases]) if is_choice(key)]
+        find_same_programs(cases)
         self.works = works_of(cases, self.scaling)
         self.cases = [case for work in self.works for case in work.cases]
         self.measured = [case for case in self.cases if case.ok]
         for case in self.cases:
             settings = shown_factors(case.factors, self.choices)
             case.name += f", {settings}" if settings else ""
+        for case in self.measured:
+            if case.same_as:
+                case.same_as.name = case.same_as.name.replace(f"{case.same_as.strategy} on {case.same_as.mesh}", "1 rank")
         self._check_summary()
         self.ratios = False
+        self.doubt = self._doubt()
 
     def compare(self):
         """Computes the ratios of the cases to their baselines."""
         self.ratios = True
         by_id = {case.id: case for case in self.measured}
         for case in self.measured:
-            case.compare(by_id.get(text(case.row, "baseline")))
+            baseline = by_id.get(text(case.row, "baseline"))
+            case.compare(baseline and baseline.same_as or baseline)
+        for work in self.works:
+            work.compare()
+
+    def _doubt(self):
+        """Returns why times do not tell which case is fastest, or None. An older summary has no verdict."""
+        reliable, why = get(self.summary, "machine", "timing_reliable"), text(self.summary, "machine", "problem")
+        if self.machine or reliable is True:
+            return None
+        if reliable is False:
+            return why or "tessera-bench found the times unreliable"
+        drift, rounds = (positive(self.summary, "machine", key) for key in ("drift", "rounds"))
+        if drift and drift > LARGEST_DRIFT:
+            return f"the speed of the machine varied by {percent(drift)} between rounds"
+        fewest = min((len(case.rounds) for case in self.measured), default=rounds or 0)
+        return f"a case has {fewest} rounds, where an interval needs {ENOUGH_ROUNDS}" if fewest < ENOUGH_ROUNDS else None
 
     def _problem(self, path, what):
         if (path, what) not in self.problems:
@@ -107,7 +131,7 @@ class Study:
 
     def _check_summary(self):
         """Baselines come from the summary, which must be as new as the results."""
-        old = [case.id for case in self.measured if case.derived("step_seconds_median") is None]
+        old = [case.id for case in self.measured if not case.same_as and case.derived("step_seconds_median") is None]
         if old:
             more = f" and {len(old) - 1} more" if len(old) > 1 else ""
             self._problem("summary.json", f"is missing or older than the results of {old[0]}{more}: no ratios for them")

@@ -18,14 +18,15 @@ STRATEGIES = {
     "hybrid": ("#b3235f", "v"),
     "tensor": ("#622c04", "P"),
 }
-OTHER = ("#6b7178", "X")
+OTHER = ("#3d444c", "X")
+PARTS = ("#56b4e9", "#e69f00", "#009e73", "#cc79a7", "#d8cb3c", "#0072b2", "#d55e00", "#b8bec5")  # of stacked bars (Okabe and Ito)
 
 # Words and colour of each phase of a step. Grey is work, red is time that the mesh costs.
 PHASES = {
     "compute": ("compute", "#8d97a3"),
     "optimizer": ("optimizer", "#c3cad2"),
     "other": ("other", "#e6dcb8"),
-    "communication": ("exposed communication", "#d9502b"),
+    "communication": ("communication", "#d9502b"),
     "idle": ("idle", "#f2b49b"),
 }
 
@@ -45,12 +46,10 @@ def strategy_order(name):
     return (names.index(name) if name in names else len(names), name)
 
 
-def mark(strategy, size=6.5, hollow=False):
+def mark(strategy):
     """Returns how a plot draws the points of a strategy."""
-    own = colour(strategy)
-    return {"color": own, "marker": STRATEGIES.get(strategy, OTHER)[1], "markersize": size,
-            "markeredgewidth": 1.2 if hollow else 0.6, "markeredgecolor": own if hollow else "white",
-            "markerfacecolor": "white" if hollow else own}  # fmt: skip
+    own, marker = STRATEGIES.get(strategy, OTHER)
+    return {"color": own, "marker": marker, "markersize": 7, "markeredgewidth": 0.6, "markeredgecolor": "white"}
 
 
 SERIES = [*STRATEGIES.values(), OTHER]
@@ -72,12 +71,17 @@ def use():
             "svg.fonttype": "none",
             "svg.hashsalt": "tessera",
             "text.parse_math": False,
-            "font.size": 9.0,
-            "axes.titlesize": 9.5,
+            "font.size": 11.5,
+            "axes.titlesize": 11.5,
+            "axes.labelsize": 11.5,
+            "xtick.labelsize": 11.5,
+            "ytick.labelsize": 11.5,
+            "legend.fontsize": 11.5,
             "axes.titleweight": "bold",
             "axes.titlelocation": "left",
             "axes.spines.top": False,
             "axes.spines.right": False,
+            "axes.axisbelow": True,
             "axes.grid": True,
             "grid.color": "#e3e6ea",
             "legend.frameon": False,

@@ -4,24 +4,46 @@
 from . import numbers
 from .contents import Column, Table, shown
 from .fields import get, number, numbers as numbers_, positive, table, text, texts
-from .fits import alpha_beta_fits, amdahl_fits
-from .works import factor_name, factor_value
+from .works import Work, factor_name, factor_value
 
 NAME = Column("case", lambda case: case.name, "text")
-SPEED = Column("samples/s", lambda case: numbers.significant(case.samples_per_second, 4))
 LIVE = ("pipeline", "live_microbatches")
-INTERVAL = ("ci95_low", "ci95_high")
 WORK = Column("work", lambda case: case.work or None, "text")
 STEP = Column("step", lambda case: numbers.seconds(case.step(), 4))
 
 
-def _products(case):
-    """Returns the part of the instrumented step in matrix products."""
-    step, products = case.number("breakdown", "step_seconds"), case.number("breakdown", "products", "mean_rank_seconds")
-    return products / step if step and products is not None else None
+def _ratio(ratio):
+    return numbers.between(*ratio, numbers.RATIO, 3) if ratio else None
 
 
-def results(study):
+def step(case):
+    """Returns the step with its interval, if the case was measured."""
+    return numbers.between(case.step(), *(case.interval or (None, None))) if case.ok else None
+
+
+def fastest(study):
+    """A row for each number of ranks of each work."""
+    rows = [cases for work in study.works if study.ratios for cases in work.by_ranks().values()]
+
+    def names(cases):
+        if len(cases) > 1 and study.doubt:
+            return "unknown: times are not reliable"
+        own = [case.name for case in cases if case is cases[0] or Work.tied(case)]
+        return own[0] if len(own) == 1 else f"no significant difference: {'; '.join(own)}"
+
+    columns = [
+        Column("ranks", lambda cases: numbers.count(cases[0].ranks)),
+        Column("nodes", lambda cases: numbers.count(cases[0].number("case", "nodes", "count")), "word"),
+        Column("work", lambda cases: cases[0].work or None, "text"),
+        Column("fastest", names, "text"),
+        Column("samples/s", lambda cases: numbers.significant(cases[0].samples_per_second, 4)),
+        Column("node-hours for a million samples", lambda cases: numbers.significant(cases[0].node_hours)),
+    ]
+    caption = "The fastest case on each number of ranks, among all meshes. Rates are those of the case with the most samples/s."
+    return Table(rows, columns, caption)
+
+
+def measured(study):
     columns = [
         Column("strategy", lambda case: case.strategy, "strategy"),
         Column("mesh", lambda case: case.mesh, "code"),
@@ -32,67 +54,49 @@ def results(study):
         Column("global batch", lambda case: None if "batch" in case.work else numbers.count(case.global_batch), "word"),
         *(Column(factor_name(key), lambda case, key=key: factor_value(case.factors.get(key)), "word")
           for key in study.choices),
-        Column("step" if study.machine else "step: median [95 % CI]",
-               lambda case: numbers.between(case.step(), *map(case.step, INTERVAL))),  # fmt: skip
-        SPEED,
-        Column("baseline", lambda case: case.baseline and case.baseline.name, "text"),
-        Column("speed-up", lambda case: numbers.times(case.speedup)),
-        Column("efficiency", lambda case: numbers.percent(case.efficiency)),
-        Column("standing", lambda case: case.standing, "word"),
-        Column("corrected speed-up [95 % CI]", lambda case: numbers.between(*case.corrected, numbers.RATIO, 3)),
+        Column("status", lambda case: case.status, "word"),
+        Column("step" if study.machine else "step: median [95 % CI]", step),
+        Column("samples/s", lambda case: numbers.significant(case.samples_per_second, 4)),
+        Column("speed-up [95 % CI]", lambda case: _ratio(case.speedup)),
+        Column("efficiency", lambda case: numbers.percent(case.efficiency and case.efficiency.value)),
+        Column("time over fastest [95 % CI]", _behind),
         Column("comm. + idle", lambda case: numbers.percent(case.share("communication", "idle"))),
         Column("MFU", lambda case: numbers.percent(case.derived("mfu"))),
+        shown("of vendor peak", numbers.percent, "compute.vendor_mfu"),
         shown("memory", numbers.bytes_, f"memory.{'planned' if study.machine else 'measured'}_bytes"),
-        Column("loss", lambda case: case.verdict, "word"),
+        Column("loss", lambda case: text(case.result, "loss", "verdict"), "word"),
     ]
     caption = (
-        f"All {study.made} cases; the fastest of each amount of work is marked. Communication and idle time are those "
-        f"of the {study.parted} steps. Memory is that of the rank that uses most."
+        f"The speed-up is over {_baselines(study)}. Time over fastest: for a sample, among the cases of the same work on as "
+        f"many ranks. Communication and idle time are those of the {study.parted} steps. MFU is over the GEMM peak that was "
+        "measured on as many ranks. Memory is that of the rank that uses most."
     )
-    if study.ratios and not study.machine:
-        caption += (
-            " The speed-up is samples/s over those of the baseline. The corrected one is the median over the rounds of "
-            "both cases, each corrected for the speed of the machine."
-        )
-    return Table(study.measured, columns, caption, [work.best for work in study.works])
+    best = [cases[0] for work in study.works for cases in work.by_ranks().values()
+            if study.ratios and not study.doubt and len(cases) > 1 and not any(map(Work.tied, cases))]  # fmt: skip
+    return Table(study.measured, columns, caption, best)
 
 
-def rates(study):
-    # A column has one unit, so that its numbers can be compared.
-    factor, unit = numbers.unit_of([case.number("compute", "flops_per_second") for case in study.measured],
-                                   numbers.FLOP_UNITS)  # fmt: skip
-
-    def flops(value):
-        return numbers.UNKNOWN if value is None else numbers.significant(value / factor)
-
+def unmeasured(study):
+    """Failed, skipped and pending cases have reasons."""
     columns = [
         NAME,
         WORK,
-        Column("ranks", lambda case: numbers.count(case.ranks)),
-        shown(unit, flops, "compute.flops_per_second"),
-        Column(f"GEMM peak, {unit}", lambda case: flops(case.derived("gemm_peak_flops_per_second"))),
-        Column("MFU", lambda case: numbers.percent(case.derived("mfu"))),
-        shown("of vendor peak", numbers.percent, "compute.vendor_mfu"),
-        Column("GEMM share", lambda case: numbers.percent(_products(case))),
-    ]
-    caption = (
-        "FLOPs of the model's matrix products, of all ranks together. The GEMM peak is the best that was measured on "
-        "as many ranks for the type, and MFU the rate over it. The GEMM share is the part of the "
-        f"{study.parted} step in matrix products."
-    )
-    return Table(study.measured, columns, caption, folded="FLOP rates")
-
-
-def all_cases(study):
-    columns = [
-        Column("case", lambda case: case.id, "code"),
         Column("status", lambda case: case.status, "status"),
-        SPEED,
         Column("reason", lambda case: case.reason, "text"),
         shown("attempt", numbers.count, "attempt"),
         shown("wall time", numbers.seconds, "wall_seconds"),
     ]
-    return Table(study.cases, columns, "Every case of the study.")
+    return Table([case for case in study.cases if not case.ok], columns, f"Cases that were not {study.made}.")
+
+
+def _behind(case):
+    return f"one program with {case.same_as.strategy}" if case.same_as else _ratio(case.behind)
+
+
+def _baselines(study):
+    found = {(case.baseline, case.work) for case in study.measured if case.baseline}
+    said = [f"{base.name}{f' ({work})' if work else ''}, {numbers.seconds(base.step())} a step" for base, work in found]
+    return "; ".join(sorted(said)) or "no case"
 
 
 def checkpoints(study):
@@ -155,42 +159,6 @@ def traffic(study):
         f"{study.parted} steps, without the wait for late ranks."
     )
     return Table(rows, columns, caption, folded="Traffic by axis and operation")
-
-
-def _fits(fits, known, columns, caption):
-    """Shows the numbers of each fit, or why it makes no sense."""
-    columns = [*columns, Column("largest residual", lambda fit: numbers.percent(max(abs(fit.residuals)), 1))]
-    columns = [Column(one.title, lambda fit, one=one: None if fit.problem else one.cell(fit)) for one in columns]
-    known = [Column("axis", lambda fit: fit.axis, "code"), *known]
-    columns.append(Column("why there is no fit", lambda fit: fit.problem, "text"))
-    return Table(fits, known + columns, caption)
-
-
-def amdahl(study):
-    known = [
-        Column("strategy", lambda fit: fit.cases[-1].strategy, "strategy"),
-        Column("work", lambda fit: fit.cases[-1].work or None, "word"),
-        Column("ranks", lambda fit: ", ".join(f"{case.ranks:g}" for case in fit.cases), "word"),
-    ]
-    columns = [
-        Column("serial fraction s", lambda fit: numbers.percent(fit.a / (fit.a + fit.b), 1)),
-        Column("T(1)", lambda fit: numbers.seconds(fit.a + fit.b)),
-    ]
-    caption = (
-        "Amdahl's law T(p) = T(1)·(s + (1 − s)/p), fitted to the steps of cases in which only the size of one axis "
-        "varies. A residual is the difference of a measured and a fitted step, over the measured one."
-    )
-    return _fits(amdahl_fits(study) if study.ratios else [], known, columns, caption)
-
-
-def alpha_beta(study):
-    columns = [
-        Column("latency α", lambda fit: numbers.seconds(fit.a)),
-        Column("bandwidth 1/β", lambda fit: numbers.rate(1 / fit.b if fit.b else None)),
-    ]
-    points = Column("points", lambda fit: numbers.count(len(fit.cases)))
-    caption = "Seconds of a step = α · rounds + β · bytes on the wire, fitted to all collectives of an axis."
-    return _fits(alpha_beta_fits(study) if study.ratios else [], [points], columns, caption)
 
 
 def peers(study):

@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Groups cases that do the same work, because only these may compete, and lines of cases that differ in one axis."""
+"""Groups cases that do the same work, because only these may compete."""
 
 from collections import defaultdict
 
+from . import ratios
 from .case import Case
-from .style import strategy_order
+from .fields import text
 
 
 def is_choice(key):
@@ -37,26 +38,53 @@ def varied(settings):
     return [key for key in keys if len({repr(one.get(key)) for one in settings}) > 1]
 
 
+def find_same_programs(cases):
+    """On one rank all strategies and meshes are one program. The summary names the case that stands for the others; in an
+    older one, this is the first with the same other factors."""
+    by_id, first = {case.id: case for case in cases}, {}
+    for case in (case for case in cases if case.ok and case.ranks == 1):
+        if "same_program_as" in case.row:
+            case.same_as = by_id.get(text(case.row, "same_program_as"))
+        else:
+            other = first.setdefault(repr(sorted((k, v) for k, v in case.factors.items() if k not in ("strategy", "mesh"))), case)
+            case.same_as = other if other is not case else None
+
+
 class Work:
-    """The cases that do one amount of work."""
+    """The cases that do one amount of work. Cases that are one program on one rank count once."""
 
     def __init__(self, title, cases):
         self.title, self.cases = title, sorted(cases, key=Case.order)
-        self.measured = [case for case in self.cases if case.ok]
+        self.measured = [case for case in self.cases if case.ok and not case.same_as]
         for case in cases:
             case.work = title
 
-    @property
-    def best(self):
-        """The fastest case, or None. The summary decides between equal ones."""
-        return max(self.measured, key=lambda case: (case.samples_per_second, case.standing == "fastest"), default=None)
+    def by_ranks(self):
+        """Returns ranks -> measured cases, the fastest first."""
+        found = defaultdict(list)
+        for case in sorted(self.measured, key=lambda case: (case.ranks or 0, -case.samples_per_second)):
+            if case.ranks:
+                found[case.ranks].append(case)
+        return found
 
-    @property
-    def ranks(self):
-        """The ranks on which cases are explained: as many as the fastest has, or the most if the baseline has as many."""
-        if self.best.baseline and self.best.baseline.ranks != self.best.ranks:
-            return self.best.ranks
-        return max((case.ranks for case in self.measured if case.ranks), default=None)
+    def fastest_of_strategies(self):
+        """Returns ranks -> the fastest measured case of each strategy, in the order of strategies."""
+        found = {}
+        for ranks, cases in self.by_ranks().items():
+            best = {case.strategy: case for case in cases[::-1]}
+            found[ranks] = sorted(best.values(), key=Case.order)
+        return found
+
+    def compare(self):
+        """Computes the ratios to the fastest case on as many ranks."""
+        for fastest, *others in self.by_ranks().values():
+            for case in others:
+                case.behind = ratios.of_samples(case, fastest)
+
+    @staticmethod
+    def tied(case):
+        """True if it may be as fast as the fastest one on as many ranks."""
+        return case.behind is not None and (case.behind.low is None or case.behind.low < ratios.SMALLEST)
 
 
 def works_of(cases, scaling):
@@ -75,21 +103,3 @@ def works_of(cases, scaling):
         # A work may have none of the factors, because another grid gave them.
         found[shown_factors(one, keys) or ("all other cases" if distinct > 1 else "")].append(case)
     return [Work(title, own) for title, own in found.items()]
-
-
-def lines_of(cases):
-    """Returns (axis, cases) for each of the longest lines of cases of one strategy in which only the size of this axis
-    varies, and (None, [case]) for other cases. One rank has no choices, so a case on it belongs to every line."""
-    runs = defaultdict(list)
-    for case in cases:
-        own = [other for other in cases if other.strategy == case.strategy]
-        settings = {repr(sorted(other.other_factors().items())) for other in (own if case.ranks == 1 else [case])}
-        for axis in {name for other in own for name, _ in other.axes}:
-            rest = tuple(sorted((n, s) for n, s in case.axes if n != axis and s > 1))
-            for setting in settings:
-                runs[(case.strategy, axis, rest, setting)].append(case)
-    found = [(axis, sorted(run, key=Case.order)) for (_, axis, _, _), run in sorted(runs.items())
-             if 1 < len({case.ranks for case in run}) == len(run)]  # fmt: skip
-    joined = {case.id for _, line in found for case in line}
-    found += [(None, [case]) for case in cases if case.id not in joined]
-    return sorted(found, key=lambda line: (strategy_order(line[1][0].strategy), -len(line[1])))

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Appended to a copy of the page by test_browser.py: finds texts of a figure that lie on each other or outside of it,
-// in the fonts of the browser, and a page that is wider than the screen, and writes them to the end of the body.
+// in the fonts of the browser, or are smaller than 11 pixels on a screen, and a page that is wider than the screen, and
+// writes them to the end of the body.
 // On paper, nothing scrolls, so that tables and figures must fit, too, and nothing opens, so that sentences are shown.
 const paper = document.documentElement.dataset.paper === "yes";
 const found = [];
@@ -14,6 +15,11 @@ for (const figure of document.querySelectorAll("figure")) {
   const frame = figure.querySelector("svg").getBoundingClientRect();
   const texts = [...figure.querySelectorAll("svg text")].map(
       (text) => [text.textContent.trim(), text.getBoundingClientRect()]);
+  for (const text of paper ? [] : figure.querySelectorAll("svg text")) {
+    const matrix = text.getScreenCTM();
+    const size = parseFloat(getComputedStyle(text).fontSize) * Math.hypot(matrix.a, matrix.b);
+    if (size < 11) found.push(`${name}: '${text.textContent.trim()}' is ${size.toFixed(1)} px high`);
+  }
   texts.forEach(([text, box], index) => {
     if (box.left < frame.left - 1 || box.right > frame.right + 1 || box.top < frame.top - 1 ||
         box.bottom > frame.bottom + 1) {

@@ -1,19 +1,20 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Ratios are printed only for cases that can be compared, and lines join only points of one series."""
+"""Ratios and their intervals are right, and printed only for cases that can be compared. Axes end where the data do."""
 
 import io
 import re
 import unittest
-from types import SimpleNamespace
 
 import make_fixture
 from support import WithDirectory, change_json, fastest, quietly, read_json, small
 
 # isort: split
-from report.case import Case
-from report.figures import choice, comparisons
+from report import drawing, numbers, style
+from report.case import Case, Round
+from report.figures import is_joined
+from report.ratios import Ratio, median_of, of_samples, unpaired
 from report.study import Study
-from report.works import Work, lines_of, works_of
+from report.works import works_of
 
 SECOND = f"launches/{make_fixture.SECOND}.json"
 
@@ -33,7 +34,7 @@ def two_threads(launch):
 
 
 def with_a_series(result):
-    """A few cases, and a series that is long enough for Amdahl's law."""
+    """A few cases, and a series for a figure of speed-ups."""
     return small(result) or result["factors"]["strategy"] == "data"
 
 
@@ -52,10 +53,10 @@ class Mixed(WithDirectory):
     def has_ratios(self, page):
         columns = {title for table in page.tables for title in table[0]}
         text = page.text
-        drawn = {(self.output / "figures" / f"{name}.svg").exists() for name in ("scaling", "choice-1")}
-        ratios = {"speed-up" in columns, "serial fraction s" in columns, bool(re.search(r"\d ×", text)), *drawn}
+        drawn = {(self.output / "figures" / f"{name}-1.svg").exists() for name in ("speedup", "efficiency")}
+        ratios = {"speed-up [95 % CI]" in columns, bool(re.search(r"\d × \[", text)), *drawn}
         self.assertEqual(len(ratios), 1, columns)
-        return "speed-up" in columns
+        return "speed-up [95 % CI]" in columns
 
     def test_different_builds_and_machines_are_not_compared(self):
         for changed, name in (
@@ -95,61 +96,75 @@ class Mixed(WithDirectory):
         file = results / "cases" / name / "result.json"
         change_json(file, lambda result: result["step_seconds"].update({"median": 9.5}))
         page = self.report(results)
-        rows = page.table("strategy", "speed-up")
-        alone = [row for row in rows if row["baseline"] == "–"]
-        self.assertEqual([row["speed-up"] for row in rows].count("–"), len(alone))
-        self.assertIn("9.500 s", "".join(row["step: median [95 % CI]"] for row in alone))
+        rows = page.table("strategy", "speed-up [95 % CI]")
+        alone = [row["step: median [95 % CI]"] for row in rows if row["speed-up [95 % CI]"] == "–"]
+        self.assertIn("9.500 s", "".join(alone))
         self.assertIn(f"older than the results of {name}", self.stderr)
 
 
-def case(mesh, ranks, step=1.0, memory=1, **factors):
+def case(mesh, ranks, step=1.0, rounds=(), **factors):
     factors = {"strategy": "hybrid", "mesh": mesh, "ranks": ranks, "global_batch": 64, **factors}
-    result = {"status": "ok", "step_seconds": {"median": step}, "samples_per_second": 64 / step,
-              "memory": {"planned_bytes": memory}}  # fmt: skip
+    result = {"status": "ok", "step_seconds": {"median": step}, "samples_per_second": 64 / step, "rounds": list(rounds)}
     return Case({"id": f"{mesh} {factors}", "factors": factors}, result, {})
 
 
-class Lines(WithDirectory):
+class Statistics(unittest.TestCase):
+    def test_intervals_of_medians_begin_with_six_rounds(self):
+        self.assertEqual(median_of([3, 1, 2, 5, 4]), (3, None, None))
+        self.assertEqual(median_of([3, 1, 2, 5, 4, 6]), (3.5, 1, 6))
+        self.assertEqual(median_of(range(1, 13)), (6.5, 3, 10))
+
+    def test_rounds_are_paired_and_corrected_for_the_machine(self):
+        """The machine is twice as slow in every other round. One case is 1.5 times as slow as the other."""
+        def with_rounds(step, slow):
+            rounds = [{"launch": "a", "seconds": step * (1 + (n + slow) % 2),
+                       "machine": {"product_seconds": 1e-3 * (1 + (n + slow) % 2), "memory_seconds": 2e-3}} for n in range(8)]  # fmt: skip
+            return case("data=2", 2, step, rounds=rounds)
+
+        ratio = of_samples(with_rounds(1.5, 0), with_rounds(1.0, 1))
+        for value in ratio:
+            self.assertAlmostEqual(value, 1.5)
+
+    def test_unpaired_rounds_have_the_interval_of_the_rank_sum_test(self):
+        a, b = ([Round(None, seconds, None, None) for seconds in values] for values in (range(10, 20), range(5, 10)))
+        self.assertEqual(unpaired(a, b, True), (median_of([x.seconds / y.seconds for x in a for y in b]).value, None, None))
+        ratio = unpaired(a, a, True)
+        self.assertEqual(ratio.value, 1)
+        self.assertAlmostEqual(ratio.low * ratio.high, 1)
+        self.assertLess(ratio.low, 0.9)
+
+
+class Works(WithDirectory):
     def setUp(self):
         with quietly():
             self.study = Study(self.fixture)
 
-    def test_only_one_axis_varies_along_a_line(self):
-        joined = 0
-        for work in self.study.works:
-            for axis, line in lines_of(work.measured):
-                for one, other in zip(line, line[1:]):
-                    sizes, others = dict(one.axes), dict(other.axes)
-                    differing = [name for name in {*sizes, *others} if sizes.get(name, 1) != others.get(name, 1)]
-                    self.assertEqual(differing, [axis])
-                    self.assertEqual(one.strategy, other.strategy)
-                    self.assertLess(one.ranks, other.ranks)
-                    joined += 1
-        self.assertGreater(joined, 10)
-
-    def test_a_line_does_not_join_other_settings_or_two_axes(self):
-        one = case("data=1", 1)
-        cases = [one, *(case(f"pipeline={n}", n, **{"distributed.schedule": name})
-                        for name in ("gpipe", "1f1b") for n in (2, 4))]  # fmt: skip
-        found = [line for axis, line in lines_of(cases) if axis == "pipeline"]
-        self.assertEqual(len(found), 2)
-        for line in found:
-            self.assertEqual([one.mesh for one in line], ["data=1", "pipeline=2", "pipeline=4"])
-            self.assertEqual(line[1].other_factors(), line[2].other_factors())
-        cases = [case("data=2,fsdp=2", 4), case("data=4,fsdp=4", 16)]
-        self.assertEqual([axis for axis, _ in lines_of(cases)], [None, None])
+    def test_marks_are_joined_where_one_axis_varies(self):
+        for joined, one, other in ((True, case("data=1", 1), case("pipeline=2", 2)),
+                                   (True, case("data=2,fsdp=2", 4), case("data=4,fsdp=2", 8)),
+                                   (False, case("data=2,fsdp=2", 4), case("data=4,fsdp=4", 16)),
+                                   (False, case("data=2", 2, microbatches=1), case("data=4", 4, microbatches=2))):  # fmt: skip
+            self.assertEqual(is_joined(one, other), joined, (one.mesh, other.mesh))
 
     def test_works_hold_every_case_once(self):
         held = [one.id for work in self.study.works for one in work.cases]
         self.assertEqual(sorted(held), sorted(one.id for one in self.study.cases))
         self.assertEqual({work.title for work in self.study.works}, {"global batch 256", "global batch 2,048"})
 
-    def test_the_most_ranks_are_explained_unless_the_fastest_has_more_than_the_baseline(self):
-        base, most = case("data=1", 1), case("data=8", 8, 3)
-        for ranks, explained in ((1, 8), (2, 2)):
-            best = case(f"data={ranks}", ranks, 0.5, microbatches=2)
-            best.baseline = base
-            self.assertEqual(Work("", [base, best, most]).ranks, explained)
+    def test_cases_on_one_rank_are_one_program(self):
+        (work,) = [work for work in self.study.works if work.title == "global batch 256"]
+        self.assertEqual([one.name for one in work.by_ranks()[1]], ["1 rank"])
+        self.assertEqual(sum(one.same_as is work.by_ranks()[1][0] for one in work.cases), 4)
+
+    def test_the_summary_says_which_cases_are_one_program(self):
+        results = self.copy()
+        rows = read_json(results / "summary.json")["cases"]
+        first, second = [row["id"] for row in rows if "-data1-" in row["id"] and row["status"] == "ok"][:2]
+        change_json(results / "summary.json", lambda summary: [
+            row.update(same_program_as=first if row["id"] == second else None) for row in summary["cases"]])  # fmt: skip
+        with quietly():
+            same = {one.id: one.same_as.id for one in Study(results).cases if one.same_as}
+        self.assertEqual(same, {second: first})
 
     def test_settings_leave_the_work_as_it_is_and_models_do_not(self):
         cases = [case("data=1", 1, **{"model.kind": kind, "training.loss": loss, "distributed.prefetch": on})
@@ -158,45 +173,35 @@ class Lines(WithDirectory):
         self.assertEqual([(work.title, len(work.cases)) for work in works], [("model pinn", 2), ("model vae", 2)])
 
 
-class Choices(WithDirectory):
-    def compared(self, cases, key):
-        """Returns value -> [(step, memory)], over the smallest."""
-        found = comparisons(SimpleNamespace(cases=cases, measured=cases), key)
-        return {value: [(step, memory) for _, step, memory in own] for value, own in found.items()}
+class Axes(unittest.TestCase):
+    def limits(self, points):
+        """Returns the limits of an axis and the number of arrows on it."""
+        _, panel = drawing.plate()
+        drawing.points(panel, [(n, one) for n, one in enumerate(points)], style.mark("data"))
+        lines = len(panel.lines)
+        drawing.fit_to_data(panel, [(n, one, "black") for n, one in enumerate(points)], numbers.times)
+        return (*panel.get_ylim(), len(panel.lines) - lines)
 
-    def test_a_value_is_compared_with_the_same_case_with_another_value(self):
-        key = "training.activation_checkpointing"
-        cases = [case("data=2", 2, 0.4, 300, **{key: "none"}), case("data=2", 2, 0.5, 100, **{key: "full"})]
-        self.assertEqual(self.compared(cases, key), {"none": [(1.0, 3.0)], "full": [(1.25, 1.0)]})
+    def test_axes_end_where_the_data_do(self):
+        low, high, arrows = self.limits([Ratio(1, 0.9, 1.1), Ratio(2, 1.9, 2.2)])
+        self.assertTrue(0.8 < low < 0.9 and 2.2 < high < 2.5, (low, high))
+        self.assertEqual(arrows, 0)
 
-    def test_cases_that_differ_in_two_factors_are_not_compared(self):
-        cases = [case("data=2", 2, microbatches=n, **{"distributed.prefetch": n == 2}) for n in (1, 2)]
-        self.assertEqual(self.compared(cases, "distributed.prefetch"), {})
+    def test_bars_that_go_on_are_cut_and_marked(self):
+        low, high, arrows = self.limits([Ratio(1, 1e-6, 1e6), Ratio(2, 1.9, 300817.0)])
+        self.assertTrue(0.5 < low and high < 4, (low, high))
+        self.assertEqual(arrows, 3)
 
     def test_ticks_do_not_overlap(self):
-        one = case("data=2", 2)
         for largest in (1.02, 1.3, 1.9, 2.5, 4, 5.5, 7, 9, 40, 900):
-            figure = choice("choice-1", "microbatches", {"4": [(one, 1, 1)], "8": [(one, largest, largest)]}).figure
+            figure, panel = drawing.plate()
+            drawing.fit_to_data(panel, [(0, Ratio(1), "black"), (1, Ratio(largest), "black")], numbers.times, which="x")
             figure.savefig(io.BytesIO())
-            for panel in figure.axes:
-                low, high = panel.get_xlim()
-                labels = [label.get_window_extent() for label in panel.get_xticklabels()
-                          if low <= label.get_position()[0] <= high]  # fmt: skip
-                self.assertGreater(len(labels), 1, largest)
-                for left, right in zip(labels, labels[1:]):
-                    self.assertLess(left.x1, right.x0, largest)
-
-    def test_strategies_compete_on_their_fastest_mesh_and_not_on_one_rank(self):
-        with quietly():
-            study = Study(self.fixture)
-        found = comparisons(study, "strategy")
-        self.assertEqual(set(found), {"data", "zero1", "zero2", "fsdp", "hybrid", "tensor"})
-        for own in found.values():
-            for case, step, _ in own:
-                self.assertGreater(case.ranks, 1)
-                rivals = [other for other in study.measured
-                          if (other.ranks, other.global_batch) == (case.ranks, case.global_batch)]  # fmt: skip
-                self.assertAlmostEqual(step, case.step() / min(other.step() for other in rivals))
+            low, high = panel.get_xlim()
+            labels = [label.get_window_extent() for label in panel.get_xticklabels() if low <= label.get_position()[0] <= high]
+            self.assertGreater(len(labels), 1, largest)
+            for left, right in zip(labels, labels[1:]):
+                self.assertLess(left.x1, right.x0, largest)
 
 
 if __name__ == "__main__":

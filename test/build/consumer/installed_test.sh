@@ -18,7 +18,7 @@ expect "$("$prefix/bin/tessera" plan "$share/tessera/inputs/tutorial.toml" 2>&1)
 # Without its packages it names them.
 expect "$("$prefix/bin/tessera-report" --help 2>&1)" "report"
 for script in npz.py thicket.py; do [[ -x $share/tessera/$script ]] || fail "no $script"; done
-[[ -f $share/tessera/report/templates/report.html ]] || fail "the template of the report is missing"
+[[ -f $share/tessera/report/page.css ]] || fail "the style sheet of the report is missing"
 
 if [[ $has_manual == TRUE || $has_manual == 1 ]]; then
   for page in "tessera run" "tessera-bench compare"; do

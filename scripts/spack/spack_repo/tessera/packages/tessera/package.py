@@ -50,7 +50,6 @@ class Tessera(CMakePackage, CudaPackage):
     # Its counters are not used, and would need libpfm4.
     depends_on("benchmark@1.7: ~performance_counters", when="+bench")
     depends_on("py-matplotlib", type="run", when="+report")
-    depends_on("py-jinja2", type="run", when="+report")
 
     # A second host back end would become the default one.
     depends_on("kokkos ~threads")
