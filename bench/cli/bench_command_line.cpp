@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/bench_command_line.hpp"
 
+#include <algorithm>
 #include <sstream>
 
 #include <CLI/CLI.hpp>
@@ -8,6 +9,7 @@
 
 #include <tessera/base/error.hpp>
 #include <tessera/base/text.hpp>
+#include <tessera/config/argument_hints.hpp>
 #include <tessera/io/whole_file.hpp>
 #include <tessera/process/kokkos_start.hpp>
 #include <tessera/process/progress.hpp>
@@ -61,8 +63,18 @@ CLI::Option& add_count(CLI::App& command, const char* names, T& value, const cha
   return *add(command, names, value, type, help).check(at_least_one());
 }
 
+CLI::Validator one_of(const std::vector<std::string_view>& names) {
+  return CLI::Validator(
+      [names](const std::string& name) {
+        return std::ranges::find(names, name) != names.end()
+                   ? ""
+                   : name + " " + must_be_one_of(name, names);
+      },
+      "");
+}
+
 void add_source(CLI::App& command, StudySource& source) {
-  command.add_option("FILE", source.file, "Study file (TOML)")->required();
+  command.add_option("FILE", source.file, "Study file (TOML)")->required()->type_name("");
   command.add_flag("--small", source.small,
                    "Use the small variant of the study, which its table [small] gives");
   add(command, "--set", source.overrides, "SECTION.KEY=VALUE",
@@ -81,14 +93,14 @@ void add_run(CLI::App& app, RunOptions& options) {
   add(run, "--retry", options.retry, "STATUS[,STATUS...]", "Rerun cases with these statuses")
       .delimiter(',')
       ->allow_extra_args(false)
-      ->check(CLI::IsMember({"ok", "unverified", "invalid", "oom", "timeout", "failed"}));
+      ->check(one_of({"ok", "unverified", "invalid", "oom", "timeout", "failed"}));
   add(run, "--machine", options.machine, "FILE",
       "Machine file (TOML) to predict each case from, instead of measuring this machine");
   add_count(
       run, "--give-up", options.give_up, "N",
       "Record a case as failed, instead of trying it again, once N launches have ended during it");
   run.add_flag("--dry-run", options.dry_run, "Show what would run without running it");
-  run.add_option("--seed", options.seed, "Seed for the order of cases");
+  run.add_option("--seed", options.seed, "Seed for the order of cases")->type_name("N");
   run.add_flag("--fom", options.figures_of_merit,
                "Print the figures of merit, which DIR/figures_of_merit.txt has, as well");
   run.add_flag("--trace", options.traces,
@@ -121,11 +133,11 @@ void add_jobs(CLI::App& app, JobsOptions& options) {
   CLI::App& jobs = *app.add_subcommand(
       "jobs", "Write job scripts of a study for a cluster's scheduler, without MPI");
   add_source(jobs, options.source);
-  std::vector<std::string> names;
-  for (const JobScheduler& scheduler : schedulers) names.emplace_back(scheduler.name);
+  std::vector<std::string_view> names;
+  for (const JobScheduler& scheduler : schedulers) names.push_back(scheduler.name);
   add(jobs, "--scheduler", options.scheduler, "NAME", "The scheduler that the scripts are for")
       .required()
-      ->check(CLI::IsMember(names));
+      ->check(one_of(names));
   add(jobs, "-o,--output", options.directory, "DIR",
       "Directory for the scripts, and for the results of the jobs")
       .required();
@@ -195,8 +207,10 @@ Command parse_command_line(const std::vector<std::string>& arguments) {
       add(comparison, "--aa", compare.itself, "DIR",
           "Compare the rounds of one study with each other, to see how often compare is wrong");
   comparison.add_option("BEFORE", compare.before, "Results directory to compare with")
+      ->type_name("")
       ->excludes(&itself);
   comparison.add_option("AFTER", compare.after, "Results directory that is compared")
+      ->type_name("")
       ->excludes(&itself);
   add(comparison, "--json", compare.json, "FILE", "Also write the comparison to this file, as JSON")
       .excludes(&itself);
@@ -216,7 +230,8 @@ Command parse_command_line(const std::vector<std::string>& arguments) {
   } catch (const CLI::ParseError& error) {
     std::ostringstream out, unused;
     if (app.exit(error, out, unused) == 0) return ShowText{out.str()};
-    throw Error(ExitCode::usage, excerpt(one_line(error.what()), 300) + hint);
+    throw Error(ExitCode::usage,
+                excerpt(one_line(error.what()), 300) + hint_for_arguments(app, arguments) + hint);
   }
   set_progress_mode(progress);
   if (app.got_subcommand("list")) return list;

@@ -77,15 +77,12 @@ void check_number(const OwnKey& key, const Json& value) {
     reject(key.name, value, "must be at most {}", with_thousands(static_cast<Size>(key.most)));
 }
 
-/// Returns these names with the keys of a configuration.
-std::vector<std::string> with_settings(std::vector<std::string> names) {
-  for (const Setting& setting : settings()) names.push_back(setting.key);
-  return names;
-}
-
-std::string did_you_mean(const std::string& name, const std::vector<std::string>& known) {
-  const auto near = suggest_nearest(name, known);
-  return near ? "; did you mean " + *near + "?" : "";
+/// Returns "; did you mean ranks?" for a name that is neither one of these nor a key of a
+/// configuration, or "".
+std::string did_you_mean_key(const std::string& name, std::span<const std::string_view> own) {
+  const auto near = suggest_nearest(name, own);
+  const std::string key = near ? *near : suggest_key(name);
+  return key.empty() ? "" : "; did you mean " + key + "?";
 }
 
 /// {"distributed": {"overlap": [..]}} -> {"distributed.overlap": [..]}
@@ -99,11 +96,11 @@ void flatten(const Json& table, const std::string& prefix, std::map<std::string,
 }
 
 void check_factor(const std::string& where, const std::string& name, const Json& value) {
-  const std::vector<std::string> known = with_settings({factor_names.begin(), factor_names.end()});
-  if (std::find(known.begin(), known.end(), name) != known.end()) return;
+  if (std::ranges::find(factor_names, name) != factor_names.end()) return;
+  if (std::ranges::find(settings(), name, &Setting::key) != settings().end()) return;
   reject(where + "." + name, value,
          "is neither a factor (" + join(factor_names) + ") nor a configuration key" +
-             did_you_mean(name, known));
+             did_you_mean_key(name, factor_names));
 }
 
 std::map<std::string, Json> table_of(const std::string& key, const Json& table) {
@@ -181,7 +178,8 @@ void set(Study& study, const GivenValue& given) {
     return;
   }
   if (!is_configuration_section(name)) {
-    const std::string near = did_you_mean(name, with_settings(names));
+    const std::string near =
+        did_you_mean_key(name, std::vector<std::string_view>(names.begin(), names.end()));
     reject(name, value,
            "is not a known key of a study" +
                (near.empty() ? "; known keys are " + join(names) + " and those of a configuration"
@@ -239,7 +237,9 @@ Study load_study(const StudySource& source) {
     study.base = load_config({.file = fs::path(source.file).parent_path() / study.base_file});
   for (const GivenValue& item : given) set(study, item);
   check_settings(study.base);
-  if (study.grids.empty()) throw Error(ExitCode::usage, source.file + ": has no [[grid]]");
+  if (study.grids.empty())
+    throw Error(ExitCode::usage, "{}: has no [[grid]] and is no study; tessera run trains",
+                source.file);
   if (study.measure.max_steps < study.measure.steps)
     throw ConfigError("measure.max_steps", std::to_string(study.measure.max_steps),
                       "must be at least measure.steps = " + std::to_string(study.measure.steps));

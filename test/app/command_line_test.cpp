@@ -95,12 +95,25 @@ TEST(CommandLine, HelpAndVersion) {
   EXPECT_EQ(text({"plan", "--help"}).find("tessera run inputs"), std::string::npos);
   EXPECT_NE(text({"inspect", "--help"}).find("plan --live"), std::string::npos);
   EXPECT_EQ(text({"--version"}).find("tessera "), 0u);
+  // The types and ranges that CLI11 would add to the names of values.
+  for (const char* command : {"run", "plan", "checkpoint", "diff", "info"})
+    for (const char* added : {" in [", ":INT", ":UINT", ":FLOAT", "TEXT"})
+      EXPECT_EQ(text({command, "--help"}).find(added), std::string::npos) << command << added;
 }
 
 TEST(CommandLine, UsageErrorsAreOneLine) {
   const std::vector<std::pair<std::vector<std::string>, std::string>> cases = {
       {{}, "run, plan, checkpoint, diff or info"},
       {{"fly"}, "fly"},
+      {{"train", "a.toml"}, "did you mean run?"},
+      {{"rnu", "a.toml"}, "did you mean run?"},
+      {{"a.toml"}, "did you mean run a.toml?"},
+      {{"checkpoint", "shwo", "a.h5"}, "did you mean show?"},
+      {{"run", "a.toml", "--lr", "0.1"}, "did you mean --set training.learning_rate=VALUE?"},
+      {{"run", "a.toml", "--batch-size=8"}, "did you mean --set training.batch_size=VALUE?"},
+      {{"run", "a.toml", "--tp=2"}, "did you mean --set distributed.tensor_parallel_size=VALUE?"},
+      {{"run", "a.toml", "--dp", "2"}, "did you mean --mesh data=N?"},
+      {{"run", "a.toml", "--stategy", "data"}, "did you mean --strategy?"},
       {{"run"}, "FILE"},
       {{"run", "a.toml", "b.toml"}, "b.toml"},
       {{"run", "a.toml", "--sett", "a=1"}, "--sett"},

@@ -35,6 +35,17 @@ TEST(SuggestNearest, FindsTheMisspelledKeyAndRefusesFarOnes) {
   EXPECT_EQ(suggest_nearest("xy", short_key), std::nullopt);
 }
 
+TEST(SuggestNearest, KnowsNamesOfOtherToolsOnly) {
+  const std::array<std::string_view, 4> strategies = {"data", "zero1", "fsdp", "tensor"};
+  EXPECT_EQ(suggest_nearest("zero3", strategies), "fsdp");
+  EXPECT_EQ(suggest_nearest("ZeRO_3", strategies), "fsdp");
+  EXPECT_EQ(suggest_nearest("tp_size", strategies), "tensor");
+  EXPECT_EQ(suggest_nearest("zero2", strategies), "zero1");
+  const std::array<std::string_view, 2> others = {"model", "zero1"};
+  EXPECT_EQ(suggest_nearest("tp", others), "model");
+  EXPECT_EQ(suggest_nearest("zero3", others), "zero1");
+}
+
 // Comparing words of a megabyte would take hours.
 TEST(SuggestNearest, IgnoresVeryLongWords) {
   const std::string word(1'000'000, 'a');

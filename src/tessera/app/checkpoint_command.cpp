@@ -20,7 +20,8 @@ namespace {
 std::string exported(const CheckpointOptions& options) {
   const auto names = value_named<ExportNames>(options.names);
   if (!names)
-    throw ConfigError("--names", options.names, "must be one of " + join(names_of<ExportNames>));
+    throw ConfigError("--names", options.names,
+                      must_be_one_of(options.names, names_of<ExportNames>));
   if (!options.dtype.empty() &&
       std::ranges::find(export_types, options.dtype) == export_types.end())
     throw ConfigError("--dtype", options.dtype, must_be_one_of(options.dtype, export_types));

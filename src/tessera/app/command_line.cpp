@@ -8,6 +8,7 @@
 #include <tessera/app/commands.hpp>
 #include <tessera/base/error.hpp>
 #include <tessera/base/text.hpp>
+#include <tessera/config/argument_hints.hpp>
 #include <tessera/plan/layout/strategy.hpp>
 #include <tessera/process/kokkos_start.hpp>
 #include <tessera/process/progress.hpp>
@@ -54,7 +55,7 @@ std::string choices() {
 }
 
 void add_source(CLI::App& command, ConfigSource& source) {
-  command.add_option("FILE", source.file, "Configuration file (TOML)")->required();
+  command.add_option("FILE", source.file, "Configuration file (TOML)")->required()->type_name("");
   command.add_option("--set", source.overrides, "Override one key of the file")
       ->type_name("SECTION.KEY=VALUE")
       ->allow_extra_args(false);
@@ -102,7 +103,7 @@ void add_run(CLI::App& app, TrainOptions& options) {
       ->type_name("FIRST:LAST")
       ->delimiter(':')
       ->needs(trace)
-      ->check(CLI::Range(Size{1}, Size{1} << 62));
+      ->check(CLI::Range(Size{1}, Size{1} << 62).description(""));
   run.add_option(
          "--export", options.export_to,
          "Also write the results to this directory, and as NumPy arrays samples (unseen ones if "
@@ -166,7 +167,7 @@ void add_checkpoint(CLI::App& app, CheckpointOptions& options) {
   checkpoint.require_subcommand(1);
   const auto add = [&](CheckpointAction action, const char* what) {
     CLI::App& command = *checkpoint.add_subcommand(std::string(name_of(action)), what);
-    command.add_option("FILE", options.file, "Checkpoint (HDF5)")->required();
+    command.add_option("FILE", options.file, "Checkpoint (HDF5)")->required()->type_name("");
     command.callback([&options, action] { options.action = action; });
     return &command;
   };
@@ -197,8 +198,10 @@ void add_checkpoint(CLI::App& app, CheckpointOptions& options) {
 void add_diff(CLI::App& app, DiffOptions& options) {
   CLI::App& diff = *app.add_subcommand(
       "diff", "Compare two trainings by their hashes or checkpoints, without MPI");
-  diff.add_option("A", options.a, "File of output.hashes, or a checkpoint (.h5)")->required();
-  diff.add_option("B", options.b, "The same of the other training")->required();
+  diff.add_option("A", options.a, "File of output.hashes, or a checkpoint (.h5)")
+      ->required()
+      ->type_name("");
+  diff.add_option("B", options.b, "The same of the other training")->required()->type_name("");
 }
 
 const std::string hint = "; see tessera --help";
@@ -231,7 +234,8 @@ Command parse_command_line(const std::vector<std::string>& arguments) {
     std::ostringstream out;
     std::ostringstream unused;
     if (app.exit(error, out, unused) == 0) return ShowText{out.str()};
-    throw Error(ExitCode::usage, excerpt(one_line(error.what()), 300) + hint);
+    throw Error(ExitCode::usage,
+                excerpt(one_line(error.what()), 300) + hint_for_arguments(app, arguments) + hint);
   }
   const bool plans = app.got_subcommand("plan"), checks = app.got_subcommand("checkpoint"),
              compares = app.got_subcommand("diff");

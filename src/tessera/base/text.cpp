@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <tessera/base/other_names.hpp>
 #include <tessera/base/text.hpp>
 
 namespace tessera {
@@ -17,27 +18,6 @@ namespace {
 constexpr Size longest_word = 256;
 
 char lower(char c) { return static_cast<char>(std::tolower(static_cast<unsigned char>(c))); }
-
-template <class Text>
-std::optional<std::string> nearest(std::string_view word, std::span<const Text> candidates) {
-  const Text* best = nullptr;
-  Size best_distance = 0;
-  for (const Text& candidate : candidates) {
-    const auto [shorter, longer] =
-        std::minmax({static_cast<Size>(word.size()), static_cast<Size>(candidate.size())});
-    const Size most = std::max<Size>(longer, 3) / 3;
-    if (longer > longest_word || longer - shorter > most) continue;
-    const Size distance = edit_distance(word, candidate);
-    if (distance > most) continue;
-    if (distance == longer) continue;  // nothing in common
-    if (best == nullptr || distance < best_distance) {
-      best = &candidate;
-      best_distance = distance;
-    }
-  }
-  if (best == nullptr) return std::nullopt;
-  return std::string(*best);
-}
 
 }  // namespace
 
@@ -63,19 +43,34 @@ Size edit_distance(std::string_view a, std::string_view b) {
 
 std::optional<std::string> suggest_nearest(std::string_view word,
                                            std::span<const std::string> candidates) {
-  return nearest(word, candidates);
+  const std::vector<std::string_view> views(candidates.begin(), candidates.end());
+  return suggest_nearest(word, views);
 }
 
 std::optional<std::string> suggest_nearest(std::string_view word,
                                            std::span<const std::string_view> candidates) {
-  return nearest(word, candidates);
+  if (static_cast<Size>(word.size()) > longest_word) return std::nullopt;
+  if (auto known = name_of_other_tool(word, candidates)) return known;
+  std::optional<std::string> best;
+  Size best_distance = 0;
+  for (const std::string_view candidate : candidates) {
+    const auto [shorter, longer] =
+        std::minmax({static_cast<Size>(word.size()), static_cast<Size>(candidate.size())});
+    const Size most = std::max<Size>(longer, 3) / 3;
+    if (longer > longest_word || longer - shorter > most) continue;
+    const Size distance = edit_distance(word, candidate);
+    if (distance > most) continue;
+    if (distance == longer) continue;  // nothing in common
+    if (!best || distance < best_distance) {
+      best = candidate;
+      best_distance = distance;
+    }
+  }
+  return best;
 }
 
 std::string must_be_one_of(std::string_view wrong, std::span<const std::string_view> names) {
-  std::string text = "must be one of " + join(names);
-  if (const auto nearest = suggest_nearest(wrong, names))
-    text += "; did you mean " + *nearest + "?";
-  return text;
+  return "must be one of " + join(names) + did_you_mean(wrong, names);
 }
 
 std::string help_footer(std::span<const CommandExamples> examples, std::string_view command,

@@ -14,8 +14,10 @@
 #include <nlohmann/json.hpp>
 
 #include <tessera/base/error.hpp>
+#include <tessera/base/other_names.hpp>
 #include <tessera/base/text.hpp>
 #include <tessera/config/config.hpp>
+#include <tessera/config/settings.hpp>
 #include <tessera/config/toml_text.hpp>
 
 /// Reads and writes the C++ type of each setting as JSON, and rejects values of another type.
@@ -66,6 +68,28 @@ bool accepts(const nlohmann::json& value) {
     return value.is_string();
 }
 
+/// Returns "; did you mean fsdp?" for a wrong value, or "" without a suggestion.
+template <class T>
+std::string hint_for(const std::string& name) {
+  return did_you_mean(name, values_of<T>());
+}
+/// Other programs count pipelines and the like among the strategies.
+template <>
+inline std::string hint_for<Strategy>(const std::string& name) {
+  const std::string near = did_you_mean(name, values_of<Strategy>());
+  const std::string key = key_of_other_tool(name);
+  return near.empty() && !key.empty() ? "; did you mean " + key + "?" : near;
+}
+/// Computing with 16 bits is another key.
+template <>
+inline std::string hint_for<DType>(const std::string& name) {
+  constexpr Names short_types = Names(names_of<MixedPrecision>).subspan(1);
+  for (const std::string_view type : short_types)
+    if (name == type || name_of_other_tool(name, short_types) == type)
+      return fmt::format("; did you mean distributed.mixed_precision = \"{}\"?", type);
+  return did_you_mean(name, values_of<DType>());
+}
+
 template <class T>
 void assign(std::string_view key, const nlohmann::json& value, T& member) {
   if constexpr (std::is_enum_v<T>) {
@@ -73,7 +97,7 @@ void assign(std::string_view key, const nlohmann::json& value, T& member) {
     const std::string name = value.is_string() ? value.get<std::string>() : to_toml(value);
     const std::optional<T> found = value_named<T>(value.is_string() ? name : "");
     if (!found || static_cast<std::size_t>(*found) >= names.size())
-      reject(key, value, must_be_one_of(name, names));
+      reject(key, value, "must be one of " + join(names) + hint_for<T>(name));
     member = *found;
   } else {
     if (!accepts<T>(value)) reject(key, value, "must be " + std::string(expected<T>));

@@ -3,8 +3,10 @@
 #include <array>
 
 #include <tessera/base/error.hpp>
+#include <tessera/base/other_names.hpp>
 #include <tessera/base/text.hpp>
 #include <tessera/config/settings.hpp>
+#include <tessera/config/sharding_rules.hpp>
 #include <tessera/config/toml_text.hpp>
 
 namespace tessera {
@@ -21,6 +23,23 @@ void to_json(nlohmann::json& json, const MeshSizes& sizes) {
   }
 }
 namespace {
+
+/// Sections of files that tessera run does not read, and what reads them.
+struct OtherFile {
+  std::string_view section, reader;
+};
+constexpr std::array<OtherFile, 10> other_files{{
+    {"study", "a study; tessera-bench reads it"},
+    {"grid", "a study; tessera-bench reads it"},
+    {"exclude", "a study; tessera-bench reads it"},
+    {"measure", "a study; tessera-bench reads it"},
+    {"verify", "a study; tessera-bench reads it"},
+    {"limits", "a study; tessera-bench reads it"},
+    {"baseline", "a study; tessera-bench reads it"},
+    {"machine", "a machine file, for the option --machine"},
+    {"cache", "a machine file, for the option --machine"},
+    {"network", "a machine file, for the option --machine"},
+}};
 
 /// Keys of other tools' files that the launcher decides here.
 constexpr std::array<std::string_view, 4> launcher_names{"rank", "local_rank", "master_addr",
@@ -45,25 +64,40 @@ bool is_section(const std::string& name) {
   // Other tools name the key after what happens to the gradients of the parts of a batch.
   if (name.find("accum") != std::string_view::npos)
     reject(key, value, "is not a known key; training.microbatches is gradient accumulation");
-  std::vector<std::string> keys;
-  std::vector<std::string> names;
-  for (const Setting& known : settings()) {
-    keys.push_back(known.key);
-    names.push_back(known.key.substr(known.key.find('.') + 1));
-  }
-  std::string hint = "is not a known key";
-  if (const auto near = suggest_nearest(key, keys)) {
-    hint += "; did you mean " + *near + "?";
-  } else if (const auto near_name = suggest_nearest(name, names)) {
-    const auto found = std::find(names.begin(), names.end(), *near_name) - names.begin();
-    hint += "; did you mean " + keys[found] + "?";
-  } else {
-    hint += "; tessera run --print-config lists them";
-  }
-  reject(key, value, hint);
+  for (const OtherFile& file : other_files)
+    if (key.substr(0, key.find('.')) == file.section)
+      reject(key, value, "is a key of {}", file.reader);
+  const std::string near = suggest_key(key);
+  reject(key, value, "is not a known key; {}",
+         near.empty() ? "tessera run --print-config lists them" : "did you mean " + near + "?");
 }
 
 }  // namespace
+
+std::string key_of_other_tool(std::string_view name) {
+  std::vector<std::string_view> keys;
+  for (const Setting& known : settings()) keys.emplace_back(known.key);
+  if (auto key = name_of_other_tool(name, keys)) return *key;
+  const auto axis = name_of_other_tool(name, known_axes);
+  return axis ? "the mesh axis " + *axis : "";
+}
+
+std::string suggest_key(std::string_view given) {
+  const auto last_part = [](std::string_view key) { return key.substr(key.rfind('.') + 1); };
+  const std::string_view name = last_part(given);
+  const auto is_same = [&](const Setting& known) { return last_part(known.key) == name; };
+  if (std::ranges::count_if(settings(), is_same) == 1)
+    return std::ranges::find_if(settings(), is_same)->key;
+  if (std::string known = key_of_other_tool(name); !known.empty()) return known;
+  std::vector<std::string_view> keys, names;
+  for (const Setting& known : settings()) {
+    keys.emplace_back(known.key);
+    names.push_back(keys.back().substr(keys.back().find('.') + 1));
+  }
+  if (const auto near = suggest_nearest(given, keys)) return *near;
+  const auto near = suggest_nearest(name, names);
+  return near ? std::string(keys[std::ranges::find(names, *near) - names.begin()]) : "";
+}
 
 const Setting& setting_of(std::string_view key) {
   return *std::find_if(settings().begin(), settings().end(),

@@ -36,6 +36,14 @@ const Setting& setting_of(std::string_view key);
 /// unknown keys.
 bool is_text(const std::string& key);
 
+/// Returns the key of what other programs call `name`, or "the mesh axis data"; "" if there is
+/// none.
+std::string key_of_other_tool(std::string_view name);
+
+/// Returns what an unknown key, with or without its section, may stand for: key_of_other_tool(), or
+/// else the nearest key; "" if none is near.
+std::string suggest_key(std::string_view given);
+
 /// Sets a key or an entry of a table. Throws ConfigError for an unknown key, with the nearest known
 /// one, and for keys that the launcher decides.
 void set(Config& config, const std::string& key, const nlohmann::json& value);

@@ -73,7 +73,9 @@ TEST(BenchCommandLine, JobsTakesAllItsOptions) {
   EXPECT_TRUE(jobs.per_case);
   EXPECT_EQ(jobs.give_up, 2);
   EXPECT_EQ(jobs.template_file, "t");
-  expect_error({"jobs", "a.toml", "--scheduler", "lsf", "-o", "d"}, "--scheduler: lsf not in");
+  expect_error({"jobs", "a.toml", "--scheduler", "lsf", "-o", "d"},
+               "--scheduler: lsf must be one of slurm, flux, pbs");
+  expect_error({"jobs", "a.toml", "--scheduler", "sbatch", "-o", "d"}, "did you mean slurm?");
   expect_error({"jobs", "a.toml", "--scheduler", "pbs", "-o", "d", "--safety", "2"},
                "--safety requires --machine");
 }
@@ -87,6 +89,11 @@ TEST(BenchCommandLine, OtherCommands) {
   expect_error({"compare", "a"}, "needs BEFORE and AFTER, or --aa DIR");
   expect_error({"compare", "a", "b", "--aa", "c"}, "--aa");
   EXPECT_NE(parse<ShowText>({"--help"}).text.find("compare"), std::string::npos);
+  // The types and ranges that CLI11 would add to the names of values.
+  for (const char* command : {"list", "run", "simulate", "calibrate", "jobs", "compare"})
+    for (const char* added : {" in [", ":INT", ":UINT", ":FLOAT", "TEXT"})
+      EXPECT_EQ(parse<ShowText>({command, "--help"}).text.find(added), std::string::npos)
+          << command << added;
   EXPECT_NE(parse<ShowText>({"--version"}).text.find("tessera-bench "), std::string::npos);
 }
 
@@ -94,7 +101,10 @@ TEST(BenchCommandLine, MistakesAreErrors) {
   expect_error({}, "a command is required");
   expect_error({"run", "a.toml"}, "--output");
   expect_error({"run", "a.toml", "-o", "d", "--retry", "skipped"}, "--retry: skipped");
-  expect_error({"run", "a.toml", "-o", "d", "--sead", "3"}, "--sead");
+  expect_error({"run", "a.toml", "-o", "d", "--sead", "3"}, "--sead; did you mean --seed?");
+  expect_error({"run", "a.toml", "-o", "d", "--lr=3"},
+               "did you mean --set training.learning_rate=VALUE?");
+  expect_error({"train", "a.toml", "-o", "d"}, "did you mean run?");
   expect_error({"run", "a.toml", "-o", "d", "--inject", "stall@-1"},
                "--inject = stall@-1: must be throw@RANK");
   expect_error({"compare", "a"}, "AFTER");

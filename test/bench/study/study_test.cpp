@@ -113,6 +113,13 @@ TEST(Study, UnknownKeysAreErrorsWithTheNearestKnownOne) {
                "did you mean ranks?");
 }
 
+TEST(Study, NamesOfOtherToolsGiveHints) {
+  expect_error("[training]\nlr = 3\n[[grid]]\nranks = 1\n", "did you mean training.learning_rate?");
+  expect_error("[[grid]]\nlr = [3]\nranks = 1\n", "did you mean training.learning_rate?");
+  expect_error("[[grid]]\ndp = [3]\nranks = 1\n", "did you mean the mesh axis data?");
+  expect_error("[model]\nwidths = [1]\n", "is no study; tessera run trains");
+}
+
 TEST(Study, MistakesInTheSmallVariantAreErrors) {
   expect_error("[[grid]]\nranks = 1\n[small.measure]\nstep = 3\n", "did you mean measure.steps?");
 }
