@@ -14,6 +14,7 @@
 #include <tessera/config/strategy_rules.hpp>
 #include <tessera/config/to_plan_input.hpp>
 #include <tessera/config/toml_text.hpp>
+#include <tessera/data/data_row.hpp>
 #include <tessera/plan/layout/strategy.hpp>
 
 #include "study/study.hpp"
@@ -140,6 +141,8 @@ Case make_case(const Study& study, const Choice& choice, const std::string& stra
     training.batch_size = per_rank * mesh.num_ranks();
     point.factors["batch_per_rank"] = per_rank;
   }
+  if (point.config.data.samples == every_sample)
+    throw ConfigError("data.samples", "\"all\"", "must be a number in a study");
   // With at least two batches, the loss of the second step shows the effect of the first.
   if (!study.gives_samples && choice.count("data.samples") == 0)
     point.config.data.samples =

@@ -31,9 +31,17 @@ for command in run "plan --live"; do
   launch $command "${tutorial[@]}" "${arrays[@]}" --set data.samples=257
   expect_code 1
   [ "$(grep -c '^tessera: error: ' "$err")" -eq 1 ] || fail "not one error"
-  grep -qxF "tessera: error: data.x = saved/x.npy: has shape (256, 1, 4), but 257 samples are needed" "$err" ||
-    fail "another error"
+  grep -qxF "tessera: error: data.x = saved/x.npy: has shape (256, 1, 4), but 257 samples are needed; data.samples = \"all\" \
+takes what there is" "$err" || fail "another error"
 done
+launch run "${tutorial[@]}" "${arrays[@]}" --set data.samples=all --set data.validation_samples=56 --print-config
+expect_code 0
+grep -q "^samples = 200 " "$out" || fail "all samples are not 200: $(grep ^samples "$out")"
+launcher=()
+launch plan "${tutorial[@]}" --set data.samples=all
+expect_code 1
+grep -qF "data.samples = \"all\": needs samples in files; data.kind = \"sum_of_squares\" makes them" "$err" ||
+  fail "another error"
 
 # NaN in two rows, which several ranks read, gives the same line on any number of ranks.
 cp -r "$work/npy/saved/." "$work"

@@ -75,6 +75,47 @@ TEST(Rejections, Types) {
                       "\"per_node\""}});
 }
 
+TEST(Rejections, NamesOfOtherTools) {
+  expect_rejected({
+      {"strategy=zero3", "did you mean fsdp?"},
+      {"strategy=ZeRO-3", "did you mean fsdp?"},
+      {"strategy=hsdp", "did you mean hybrid?"},
+      {"strategy=ddp", "did you mean data?"},
+      {"strategy=dp", "did you mean data?"},
+      {"strategy=tp", "did you mean tensor?"},
+      {"strategy=pp", "did you mean distributed.pipeline_parallel_size?"},
+      {"strategy=ep", "did you mean the mesh axis expert?"},
+      {"strategy=cp", "did you mean the mesh axis context?"},
+      {"strategy=sp", "did you mean distributed.sequence_parallel?"},
+      {"mesh=dp=4", "did you mean data?"},
+      {"mesh=tp=4", "did you mean model?"},
+      {"mesh=pp=4", "did you mean pipeline?"},
+      {"mesh=cp=4", "did you mean context?"},
+      {"mesh=sp=4", "did you mean context?"},
+      {"mesh=ep=4", "did you mean expert?"},
+      {"mesh=hsdp=4", "must be one of pipeline, data, fsdp, expert, context, model"},
+      {"distributed.mesh_rules.mlp=['tp']", "did you mean model?"},
+      {"training.lr=1", "did you mean training.learning_rate?"},
+      {"optimizer.lr=1", "did you mean training.learning_rate?"},
+      {"lr=1", "did you mean training.learning_rate?"},
+      {"model.heads=1", "did you mean model.transformer.heads?"},
+      {"training.epochs=1", "did you mean training.num_epochs?"},
+      {"distributed.tp=2", "did you mean distributed.tensor_parallel_size?"},
+      {"tp_size=2", "did you mean distributed.tensor_parallel_size?"},
+      {"distributed.pp=2", "did you mean distributed.pipeline_parallel_size?"},
+      {"distributed.dp=2", "did you mean the mesh axis data?"},
+      {"model.dtype=bf16", "did you mean distributed.mixed_precision = \"bf16\"?"},
+      {"model.dtype=bfloat16", "did you mean distributed.mixed_precision = \"bf16\"?"},
+      {"model.dtype=float16", "did you mean distributed.mixed_precision = \"fp16\"?"},
+      {"model.dtype=half", "did you mean distributed.mixed_precision = \"fp16\"?"},
+      {"model.dtype=fp32", "did you mean float32?"},
+      {"distributed.mixed_precision=bfloat16", "did you mean bf16?"},
+      {"study.name=x", "study.name = \"x\": is a key of a study; tessera-bench reads it"},
+      {"grid=[]", "is a key of a study; tessera-bench reads it"},
+      {"machine.memory_bytes=1", "is a key of a machine file, for the option --machine"},
+  });
+}
+
 TEST(Rejections, Tables) {
   expect_rejected({
       {"distributed.mesh_rules=3", "distributed.mesh_rules = 3: must be a table"},
@@ -113,11 +154,12 @@ TEST(Rejections, Launches) {
        "distributed.num_processes_per_node=4611686018427387904",
        "distributed.num_nodes = 4611686018427387904: times"},
       {"distributed.tensor_parallel_size=3",
-       "distributed.tensor_parallel_size = 3: times distributed.pipeline_parallel_size = 1 must "
-       "divide the number of ranks, 4"},
+       "distributed.tensor_parallel_size = 3: must divide the number of ranks, 4"},
       {"distributed.pipeline_parallel_size=3",
-       "distributed.tensor_parallel_size = 1: times distributed.pipeline_parallel_size = 3 must "
-       "divide"},
+       "distributed.pipeline_parallel_size = 3: must divide the number of ranks, 4"},
+      {"distributed.tensor_parallel_size=2; distributed.pipeline_parallel_size=3",
+       "distributed.tensor_parallel_size = 2: times distributed.pipeline_parallel_size = 3 must "
+       "divide the number of ranks, 4"},
       {"distributed.tensor_parallel_size=1099511627776; "
        "distributed.pipeline_parallel_size=1099511627776",
        "distributed.tensor_parallel_size = 1099511627776: times"},
@@ -149,7 +191,7 @@ TEST(Rejections, Meshes) {
       {"distributed.mesh_axis_names=['data']",
        "distributed.mesh_axis_names = [\"data\"]: needs distributed.mesh_shape"},
       {"distributed.mesh_shape=[4]",
-       "distributed.mesh_axis_names = []: must have one name for each size of "
+       "distributed.mesh_axis_names = [] (default): must have one name for each size of "
        "distributed.mesh_shape = [4]"},
       {"distributed.mesh_shape=[2, 2]; distributed.mesh_axis_names=['data']",
        "distributed.mesh_axis_names = [\"data\"]: must have one name for each size of "
@@ -186,7 +228,7 @@ TEST(Rejections, Strategies) {
       {"strategy=tensor; distributed.tensor_parallel_size=2",
        "distributed.tensor_parallel_size = 2 ... \"model\", which is 4"},
       {"mesh=pipeline=4",
-       "distributed.pipeline_parallel_size = 4: 4 pipeline stages need a layer with parameters "
+       "mesh axis pipeline = 4: 4 pipeline stages need a layer with parameters "
        "each, but the model has 2"},
       {"distributed.schedule=gpipe",
        "distributed.schedule = \"gpipe\": needs a mesh axis pipeline; the mesh is data=4"},
@@ -207,11 +249,11 @@ TEST(Rejections, Strategies) {
 
 TEST(Rejections, Models) {
   expect_rejected({
-      {"model.widths=[]", "model.widths = []: must name at least an input"},
+      {"model.widths=[]", "model.widths = [] (default): must name at least an input"},
       {"model.widths=[4]", "model.widths = [4]: must name at least an input"},
       {"model.widths=[4, 0, 1]", "model.widths = [4, 0, 1]: must all be positive"},
       {"model.widths=[4, 2]",
-       "data.kind = \"sum_of_squares\": needs a model ... output width of 1"},
+       "data.kind = \"sum_of_squares\" (default): needs a model ... output width of 1"},
       {"model.widths=[2147483648, 2147483648, 1]",
        "model.widths = [2147483648, 2147483648, 1]: gives more parameters than memory can address"},
       {"model.dtype=float64; model.matmul_precision=tf32",
@@ -221,12 +263,13 @@ TEST(Rejections, Models) {
       {"model.residual_mlp.widht=3",
        "model.residual_mlp.widht = 3 ... did you mean model.residual_mlp.width?"},
       {"model.kind=residual_mlp; model.widths=[]; model.residual_mlp.output_width=2",
-       "data.kind = \"sum_of_squares\": needs a model ... output width of 1"},
+       "data.kind = \"sum_of_squares\" (default): needs a model ... output width of 1"},
       {"model.kind=residual_mlp; model.widths=[]; model.residual_mlp.width=2147483648; "
        "model.residual_mlp.inner_width=2147483648",
        "model.residual_mlp.width = 2147483648: gives more parameters than memory can address"},
       {"model.vae.latent=3",
-       "model.kind = \"mlp\": must be \"vae\" if keys such as model.vae.hidden are given"},
+       "model.kind = \"mlp\" (default): must be \"vae\" if keys such as model.vae.hidden are "
+       "given"},
   });
   for (const std::string type : {"fp16", "bf16"})
     expect_rejected({{"model.dtype=float64", "distributed.mixed_precision = \"" + type +
@@ -244,7 +287,8 @@ TEST(Rejections, Models) {
           {"model.vae.input_width=10", "data.kind = \"blobs\" ... a square"},
           {"model.output_activation=sigmoid", "model.output_activation = \"sigmoid\""},
           // A mean over elements would divide the divergence by the number of pixels.
-          {"training.loss=mse", "training.loss = \"mse\": must be one of relative_l2, bce"},
+          {"training.loss=mse",
+           "training.loss = \"mse\" (default): must be one of relative_l2, bce"},
           {"training.loss=mae", "training.loss = \"mae\": must be one of relative_l2, bce"},
           {"training.loss=cross_entropy",
            "training.loss = \"cross_entropy\": must be one of relative_l2, bce for model.kind = "
@@ -262,6 +306,25 @@ TEST(Rejections, TrainingAndData) {
       {"training.patience=2", "training.patience = 2: needs data.validation_samples"},
       {"model.widths=[4, 2147483648, 1]; training.batch_size=2147483648; data.samples=2147483648",
        "training.batch_size = 2147483648: gives more activations than memory can address"},
+      {"schedule.kind=cosine", "schedule.kind = \"cosine\": needs schedule.steps"},
+      {"schedule.kind=warmup_cosine; schedule.steps=9",
+       "schedule.kind = \"warmup_cosine\": needs schedule.warmup_steps > 0"},
+      {"schedule.kind=wsd; schedule.steps=9",
+       "schedule.kind = \"wsd\": needs schedule.decay_steps"},
+      {"schedule.kind=cosine; schedule.steps=-1", "schedule.steps = -1: must be positive"},
+      {"data.validation_samples=9223372036854775807",
+       "data.validation_samples = 9223372036854775807: is more data than memory can address"},
+      {"data.samples=many", "data.samples = \"many\": must be an integer or \"all\""},
+      {"data.samples=-9223372036854775808",
+       "data.samples = -9223372036854775808: must be positive"},
+      {"model.widths=[4, 64]; training.loss=bce",
+       "data.kind = \"sum_of_squares\" (default): needs"},
+      {"model.widths=[]; model.kind=transformer; data.kind=copy_task",
+       "training.loss = \"mse\" (default): must be \"cross_entropy\""},
+      {"model.widths=[]; model.kind=transformer; data.kind=bytes; data.file=f; "
+       "training.loss=cross_entropy",
+       "data.kind = \"bytes\": needs model.kind = \"transformer\" with "
+       "model.transformer.vocabulary = 256"},
       {"data.samples=9223372036854775807",
        "data.samples = 9223372036854775807: is more data than memory can address"},
       {"training.learning_rate=nan", "training.learning_rate = nan: must be finite and not"},
@@ -274,10 +337,32 @@ TEST(Rejections, TrainingAndData) {
       {"data.y=f", "data.y = \"f\": must not be set for data.kind = \"sum_of_squares\""},
       {"data.allow_nonfinite=true",
        "data.allow_nonfinite = true: must not be set for data.kind = \"sum_of_squares\""},
-      {"data.kind=npy; data.y=y.npy", "data.x = \"\": must name an array for data.kind = \"npy\""},
+      {"data.kind=npy; data.y=y.npy",
+       "data.x = \"\" (default): must name an array for data.kind = \"npy\""},
       {"data.kind=npy; data.x=x; data.y=y; data.file=f",
        "data.file = \"f\": must not be set for data.kind = \"npy\""},
   });
+}
+
+TEST(Rejections, SplitsOfALayerNameWhatTheUserSet) {
+  const std::string transformer =
+      "mesh=model=2; strategy=tensor; model.widths=[]; model.kind=transformer; "
+      "data.kind=copy_task; "
+      "training.loss=cross_entropy; model.transformer.heads=2";
+  expect_rejected(
+      {
+          {"distributed.mesh_rules.embed=['model']; distributed.mesh_rules.vocab=[]; "
+           "distributed.mesh_rules.mlp=[]; distributed.mesh_rules.heads=[]",
+           "distributed.mesh_rules.embed = [\"model\"]: the embedding layer embedding/output "
+           "cannot "
+           "be split along model with P(None, 'model') for table"},
+          {"distributed.parameter_specs.embedding/table=P(None, 'model')",
+           "distributed.parameter_specs.\"embedding/table\" = \"P(None, 'model')\": the embedding "
+           "layer embedding/output cannot be split along model with P(None, 'model') for table"},
+          {"model.transformer.heads=1",
+           "model.transformer.heads = 1: must be a multiple of the 2 ranks of the mesh axis model"},
+      },
+      transformer, 2);
 }
 
 TEST(Rejections, RulesAndSpecs) {

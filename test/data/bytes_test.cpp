@@ -33,7 +33,9 @@ TEST(Bytes, SamplesFollowOneAnotherInTheFile) {
   const DataConfig data = bytes_config(file.path(), 4);
   EXPECT_EQ(
       rejection_of({.kind = DataKind::bytes, .samples = 5, .file = file.path()}, model_of_bytes),
-      "must have at least 26 bytes for 5 samples of 5, but has 21");
+      "has 21 bytes, which are 4 samples of 5 and a next byte, but 5 samples are needed; "
+      "data.samples = \"all\" takes what there is");
+  EXPECT_EQ(samples_in_files(data, model_of_bytes), 4);
   data_test::check(data, model_of_bytes);
   EXPECT_EQ(make(data, model_of_bytes, {2, 2}),
             (Made{{110, 111, 112, 113, 114, 115, 116, 117, 118, 119},
@@ -64,7 +66,8 @@ TEST(Bytes, NeedAModelOf256Values) {
   const TemporaryFile file("tessera_bytes", counted_bytes(21));
   EXPECT_EQ(
       rejection_of(bytes_config(file.path(), 1), transformer({.vocabulary = 255, .context = 5})),
-      "data.kind = \"bytes\": needs a sequence model with 256 classes");
+      "data.kind = \"bytes\": needs model.kind = \"transformer\" with "
+      "model.transformer.vocabulary = 256");
 }
 
 }  // namespace

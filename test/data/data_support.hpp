@@ -97,7 +97,7 @@ class TemporaryFile {
 /// Throws ConfigError unless the model can be trained on these data.
 inline void check(const DataConfig& data, const ModelSpec& model) {
   row_of(data.kind).check(data, model);
-  row_of(data.kind).check_files(data, model);
+  check_files(data, model);
 }
 
 /// Returns the message of the error that check() throws, without "data.file = <path>: ".

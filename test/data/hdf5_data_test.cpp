@@ -53,7 +53,9 @@ TEST_F(Hdf5Data, RejectsUnreadableFilesAndArrays) {
                 ", but the model needs (samples, 4) or another shape with 4 numbers per sample");
   data_.validation_samples = 1;
   EXPECT_EQ(rejection_of(data_, three_to_one),
-            "data.x = train/x: has shape (5, 3) in " + data_.file + ", but 6 samples are needed");
+            "data.x = train/x: has shape (5, 3) in " + data_.file +
+                ", but 6 samples are needed (data.samples = 5, data.validation_samples = 1); "
+                "data.samples = \"all\" takes what there is");
   data_.validation_samples = 0;
   data_.y = "train/y";
   EXPECT_EQ(rejection_of(data_, three_to_one), "train/y: object 'y' doesn't exist");

@@ -68,7 +68,8 @@ TEST(Idx, RejectsShortFiles) {
   std::vector<unsigned char> header = idx_bytes({}, 0);
   header.pop_back();
   EXPECT_EQ(rejection_of_idx(header, 1), "has fewer than 16 bytes");
-  EXPECT_EQ(rejection_of_idx(idx_bytes({}, 24), 5), "has 4 images, but 5 samples are needed");
+  EXPECT_EQ(rejection_of_idx(idx_bytes({}, 24), 5),
+            "has 4 images, but 5 samples are needed; data.samples = \"all\" takes what there is");
   EXPECT_EQ(rejection_of_idx(idx_bytes({}, 23), 4), "is truncated after 3 of its 4 images");
   EXPECT_EQ(rejection_of_idx(idx_bytes({.images = 0xffffffff}, 24), 4),
             "is truncated after 4 of its 4294967295 images");

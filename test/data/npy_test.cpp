@@ -205,7 +205,13 @@ TEST_F(NpyData, ValidationSamplesFollowTheOthers) {
   data_test::check(data_, two_to_one);
   data_.validation_samples = 3;
   EXPECT_EQ(rejection_of(data_, two_to_one),
-            "data.x = " + data_.x + ": has shape (5, 2), but 6 samples are needed");
+            "data.x = " + data_.x +
+                ": has shape (5, 2), but 6 samples are needed (data.samples = 3, "
+                "data.validation_samples = 3); data.samples = \"all\" takes what there is");
+  EXPECT_EQ(samples_in_files(data_, two_to_one), 2);
+  data_.validation_samples = 5;
+  EXPECT_EQ(error_of([&] { samples_in_files(data_, two_to_one); }),
+            "data.validation_samples = 5: must be less than the 5 samples of data.x");
 }
 
 TEST_F(NpyData, RejectsOtherFormatsAndTruncation) {

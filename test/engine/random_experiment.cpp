@@ -267,7 +267,7 @@ Experiment random_experiment(Random& random, Size ranks, bool of_experts) {
   // that `model` or `context` does not divide evenly, one position, or fewer units than stages.
   const std::vector<std::string_view> may_be_rejected{
       "distributed.sequence_parallel", "model.transformer.heads",
-      "model.transformer.experts",     "distributed.pipeline_parallel_size",
+      "model.transformer.experts",     "mesh axis pipeline",
       "distributed.virtual_stages",    "model.fno.modes",
       "distributed.mesh_axis_names",   "distributed.schedule"};
   for (;;) {

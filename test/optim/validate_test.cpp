@@ -76,7 +76,8 @@ TEST(Validate, AValueThatTheOptimizerWouldIgnoreIsRejected) {
 
 TEST(Validate, ScheduleValuesOutOfRangeOrIgnoredAreNamed) {
   using enum ScheduleKind;
-  expect_rejected(ScheduleConfig{.kind = cosine}, "schedule.steps");
+  EXPECT_EQ(rejection(ScheduleConfig{.kind = cosine}),
+            "schedule.kind = \"cosine\": needs schedule.steps, its length in steps");
   expect_rejected(ScheduleConfig{.kind = cosine, .steps = -3}, "schedule.steps");
   expect_rejected(ScheduleConfig{.steps = 10}, "schedule.steps");
   expect_rejected(ScheduleConfig{.kind = step, .steps = 10, .rate = 0}, "schedule.rate");
@@ -92,12 +93,12 @@ TEST(Validate, ScheduleValuesOutOfRangeOrIgnoredAreNamed) {
   expect_rejected(ScheduleConfig{.start_factor = 0.1}, "schedule.start_factor");
   expect_rejected(ScheduleConfig{.kind = linear, .steps = 10, .decay_steps = 2},
                   "schedule.decay_steps");
-  expect_rejected(ScheduleConfig{.kind = wsd, .steps = 10}, "schedule.decay_steps");
+  expect_rejected(ScheduleConfig{.kind = wsd, .steps = 10}, "schedule.kind");
   EXPECT_EQ(
       rejection(ScheduleConfig{.kind = wsd, .steps = 10, .decay_steps = 7, .warmup_steps = 4}),
       "schedule.decay_steps = 7: must be from 1 to 6, schedule.steps less "
       "schedule.warmup_steps");
-  expect_rejected(ScheduleConfig{.kind = warmup_cosine, .steps = 10}, "schedule.warmup_steps");
+  expect_rejected(ScheduleConfig{.kind = warmup_cosine, .steps = 10}, "schedule.kind");
   expect_rejected(ScheduleConfig{.kind = warmup_cosine, .steps = 10, .warmup_steps = 10},
                   "schedule.warmup_steps");
 }

@@ -185,10 +185,11 @@ TEST(Layouts, HeadsAreNotCut) {
         if (heads % ranks == 0)
           EXPECT_NO_THROW(choose_layouts(input));
         else
-          EXPECT_EQ(rejection(input),
-                    fmt::format("model.transformer.heads = {}: makes {} heads, which must be a "
-                                "multiple of the {} ranks of the mesh axis model",
-                                heads, heads, ranks));
+          EXPECT_EQ(
+              rejection(input),
+              fmt::format("model.transformer.heads = {}: must be a multiple of the {} ranks of "
+                          "the mesh axis model",
+                          heads, ranks));
       }
 }
 

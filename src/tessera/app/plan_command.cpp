@@ -48,7 +48,8 @@ Findings plan_of(const Config& config, const PlanOptions& options) {
 ExitCode plan_command(const PlanOptions& options) {
   set_progress_mode(options.progress);
   if (!options.json.empty()) check_writable("--json", options.json);
-  const Config config = load_config(options.source);
+  Config config = load_config(options.source);
+  count_samples(config);
   const Findings found = options.advises ? advice_on(config, options) : plan_of(config, options);
   if (!options.json.empty()) write_json(options.json, found.document);
   print_output(found.text);

@@ -213,8 +213,7 @@ ExitCode run_command(Runtime& runtime, const TrainOptions& options) {
     set_progress_mode(options.quiet && options.progress.empty() ? "none" : options.progress);
     return peak_rate(config, options.machine, topology);
   });
-  collectively(
-      world, [&] { row_of(config.data.kind).check_files(config.data, make_model(config.model)); });
+  collectively(world, [&] { check_files(config.data, make_model(config.model)); });
   time_to_stop(options.until, config);  // checks --until, with the same result on all ranks
   const std::string resume_from = checkpoint_to_resume(world, config, options);
   return with_compute_type(compute_type(config), [&](auto t) {

@@ -30,7 +30,11 @@ void check_same_on_all_ranks(const Communicator& world, const Config& config) {
 
 Config agreed_config(const Communicator& world, const ConfigSource& source) {
   const Topology topology(node_of_ranks(world));
-  const Config config = collectively(world, [&] { return resolve(load_config(source), topology); });
+  const Config config = collectively(world, [&] {
+    Config loaded = load_config(source);
+    count_samples(loaded);
+    return resolve(loaded, topology);
+  });
   check_same_on_all_ranks(world, config);
   return config;
 }

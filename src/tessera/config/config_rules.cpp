@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
 #include <limits>
 #include <numeric>
 #include <optional>
@@ -58,6 +59,24 @@ void check_network(const Config& all) {
            "needs distributed.mixed_precision = \"{}\"", name_of(MixedPrecision::no));
 }
 
+/// Checks that the keys of the source of samples fit the kind of data, and the kind the model.
+void check_source(const Config& config, const ModelSpec& model) {
+  const DataRow& kind = row_of(config.data.kind);
+  const auto check = [&](const char* key, const std::string& value, bool is_read,
+                         const char* what) {
+    if (is_read == !value.empty()) return;
+    reject(key, value, "must {} for data.kind = \"{}\"", is_read ? what : "not be set",
+           name_of(config.data.kind));
+  };
+  check("data.file", config.data.file, kind.reads_file, "name a file");
+  check("data.x", config.data.x, kind.reads_arrays, "name an array");
+  check("data.y", config.data.y, kind.reads_arrays, "name an array");
+  if (config.data.allow_nonfinite && !kind.reads_arrays)
+    reject("data.allow_nonfinite", true, "must not be set for data.kind = \"{}\"",
+           name_of(config.data.kind));
+  kind.check(config.data, model);
+}
+
 void check_data(const Config& config) {
   const ModelSpec model = make_model(config.model);
   const Size row =
@@ -67,31 +86,26 @@ void check_data(const Config& config) {
   for (const LayerSpec& layer : model.layers)
     outputs = saturating_sum(outputs, saturating_product(layer.positions, layer.out));
   // Every output has a gradient, and may be kept in other placements.
-  if (saturating_product(config.training.batch_size, outputs) >
-      largest / (8 * size_of(DType::float64)))
+  constexpr Size most_outputs = largest / (8 * size_of(DType::float64));
+  if (outputs > most_outputs)
+    reject_key(size_key(config.model.kind), config,
+               "gives more activations than memory can address");
+  if (config.training.batch_size > most_outputs / std::max<Size>(outputs, 1))
     reject("training.batch_size", config.training.batch_size,
            "gives more activations than memory can address");
-  const Size samples = saturating_sum(config.data.samples, config.data.validation_samples);
-  if (saturating_product(samples, row) > largest / (2 * size_of(DType::float64)))
+  if (config.data.samples == every_sample)
+    reject("data.samples", "all", "must have been counted by count_samples()");
+  const Size most_samples = largest / (2 * size_of(DType::float64)) / row;
+  if (config.data.samples > most_samples)
     reject("data.samples", config.data.samples, "is more data than memory can address");
+  if (config.data.validation_samples > most_samples - config.data.samples)
+    reject("data.validation_samples", config.data.validation_samples,
+           "is more data than memory can address");
   for (const char* key : {"training.validate_every", "training.patience"})
     if (config.data.validation_samples == 0 &&
         setting_of(key).get(config) != setting_of(key).get({}))
       reject_key(key, config, "needs data.validation_samples");
-  const DataRow& kind = row_of(config.data.kind);
-  const auto check_source = [&](const char* key, const std::string& value, bool is_read,
-                                const char* what) {
-    if (is_read == !value.empty()) return;
-    reject(key, value, "must {} for data.kind = \"{}\"", is_read ? what : "not be set",
-           name_of(config.data.kind));
-  };
-  check_source("data.file", config.data.file, kind.reads_file, "name a file");
-  check_source("data.x", config.data.x, kind.reads_arrays, "name an array");
-  check_source("data.y", config.data.y, kind.reads_arrays, "name an array");
-  if (config.data.allow_nonfinite && !kind.reads_arrays)
-    reject("data.allow_nonfinite", true, "must not be set for data.kind = \"{}\"",
-           name_of(config.data.kind));
-  kind.check(config.data, model);
+  check_source(config, model);
 }
 
 /// A loss reads values, classes or residuals, and the model must predict the same. A layer that
@@ -190,11 +204,13 @@ void check_launch(const DistributedConfig& config, Size ranks) {
            "must divide the number of ranks, {}", ranks);
   const Size tensor = config.tensor_parallel_size.value_or(1);
   const Size pipeline = config.pipeline_parallel_size.value_or(1);
-  if (ranks % saturating_product(tensor, pipeline) != 0)
-    reject("distributed.tensor_parallel_size", tensor,
-           "times distributed.pipeline_parallel_size = {} must divide the number of "
-           "ranks, {}",
-           pipeline, ranks);
+  if (ranks % saturating_product(tensor, pipeline) == 0) return;
+  if (tensor == 1 || pipeline == 1)
+    reject(tensor == 1 ? "distributed.pipeline_parallel_size" : "distributed.tensor_parallel_size",
+           tensor * pipeline, "must divide the number of ranks, {}", ranks);
+  reject("distributed.tensor_parallel_size", tensor,
+         "times distributed.pipeline_parallel_size = {} must divide the number of ranks, {}",
+         pipeline, ranks);
 }
 
 void check_axis(const DistributedConfig& config, const std::string& name) {
@@ -268,7 +284,9 @@ MeshShape resolve_mesh(const Config& config, const Topology& topology) {
   return mesh;
 }
 
-void validate(const Config& config, const Topology& topology) {
+namespace {
+
+void check_all(const Config& config, const Topology& topology) {
   check_settings(config);
   check_network(config);
   check_data(config);
@@ -286,6 +304,36 @@ void validate(const Config& config, const Topology& topology) {
   context_layouts(input);  // rejects models that need whole samples
   split_into_stages(input);
   order_passes(listed_passes(input));
+}
+
+/// Says in the message, "key = value: allowed", if the value is the default, which the user need
+/// not have given.
+ConfigError with_default_named(const ConfigError& error, const Config& config) {
+  const std::string text = error.what(), key = text.substr(0, text.find(" = "));
+  const auto setting = std::ranges::find(settings(), key, &Setting::key);
+  const std::size_t end = text.rfind(": " + error.allowed());
+  if (setting == settings().end() || end == text.npos ||
+      setting->get(config) != setting->get(Config{}))
+    return error;
+  const std::size_t begin = key.size() + 3;
+  return {key, text.substr(begin, end - begin) + " (default)", std::string_view(error.allowed())};
+}
+
+}  // namespace
+
+void validate(const Config& config, const Topology& topology) {
+  try {
+    check_all(config, topology);
+  } catch (const ConfigError& error) {
+    throw with_default_named(error, config);
+  }
+}
+
+void count_samples(Config& config) {
+  if (config.data.samples != every_sample) return;
+  const ModelSpec model = make_model(config.model);
+  check_source(config, model);
+  config.data.samples = samples_in_files(config.data, model);
 }
 
 void check_nodes(const DistributedConfig& config, const Topology& launch) {

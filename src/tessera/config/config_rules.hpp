@@ -11,6 +11,10 @@ namespace tessera {
 /// and the allowed values.
 void validate(const Config& config, const Topology& topology);
 
+/// Replaces data.samples = "all" by the number of samples in the files that are not for validation.
+/// Throws ConfigError if there are none.
+void count_samples(Config& config);
+
 /// Returns the mesh of a run on these ranks: the named mesh with the sizes of the launch, or a mesh
 /// made from the parallel sizes. Without names, `hybrid` shards inside nodes if they are known.
 /// Throws ConfigError for a mesh that does not fit the launch or the strategy. Needs no MPI.

@@ -9,6 +9,7 @@
 #include <tessera/config/setting_types.hpp>
 #include <tessera/config/settings.hpp>
 #include <tessera/config/sharding_rules.hpp>
+#include <tessera/data/data_row.hpp>
 
 namespace tessera {
 namespace {
@@ -84,6 +85,28 @@ auto& output(auto& c) { return c.output; }
       section "." #path, [](auto& c) -> auto& { return of(c).path; }, __VA_ARGS__)
 #define TESSERA_SETTING(section, path, ...) TESSERA_KEY(#section, section, path, __VA_ARGS__)
 
+/// A number, or "all" of a file.
+Setting samples_setting() {
+  Setting made = TESSERA_SETTING(
+      data, samples, "samples in the data set; all: those of the files, less the validation ones",
+      [](const std::string& key, Size value) {
+        if (value != every_sample) positive(key, value);
+      });
+  const auto set_number = made.set;
+  made.set = [set_number](Config& config, const nlohmann::json& value) {
+    config.data.samples = every_sample;
+    if (value == "all") return;
+    if (value.is_string()) reject("data.samples", value, "must be an integer or \"all\"");
+    set_number(config, value);
+    if (config.data.samples == every_sample) positive("data.samples", every_sample);
+  };
+  const auto get_number = made.get;
+  made.get = [get_number](const Config& config) {
+    return config.data.samples == every_sample ? nlohmann::json("all") : get_number(config);
+  };
+  return made;
+}
+
 std::vector<Setting> make_settings() {
   return {
       TESSERA_SETTING(model, kind, "kind of network"),
@@ -106,7 +129,7 @@ std::vector<Setting> make_settings() {
       TESSERA_SETTING(model, transformer.experts,
                       "experts of a block, each with an fc1 and an fc2; 0: one dense pair",
                       not_negative),
-      TESSERA_SETTING(model, transformer.top_k, "experts that a position chooses"),
+      TESSERA_SETTING(model, transformer.top_k, "experts that a position chooses, at most 8"),
       TESSERA_SETTING(model, transformer.capacity_factor,
                       "positions of a sequence that an expert takes, over an even load; later ones "
                       "are dropped; 0: no limit",
@@ -144,7 +167,7 @@ std::vector<Setting> make_settings() {
       TESSERA_SETTING(model, matmul_precision, "precision of float32 matrix products"),
 
       TESSERA_SETTING(data, kind, "generator or file format of the samples"),
-      TESSERA_SETTING(data, samples, "samples in the data set", positive),
+      samples_setting(),
       TESSERA_SETTING(data, seed, "seed of the data set", printable_seed),
       TESSERA_SETTING(data, file, "file to read samples from; bytes, idx, hdf5"),
       TESSERA_SETTING(data, x, "array of the inputs: a file for npy, a name in data.file for hdf5"),

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+
 #include <fmt/format.h>
 
+#include <tessera/base/text.hpp>
 #include <tessera/data/data_file.hpp>
 #include <tessera/data/data_row.hpp>
 
@@ -11,17 +14,17 @@ constexpr Size byte_values = 256;
 
 void check_bytes(const DataConfig& data, const ModelSpec& model) {
   if (model.targets != Targets::classes || model.classes != byte_values)
-    reject_data_kind(data, "a sequence model with 256 classes");
+    reject_data_kind(data, "model.kind = \"transformer\" with model.transformer.vocabulary = 256");
 }
 
-void check_bytes_file(const DataConfig& data, const ModelSpec& model) {
+std::vector<SamplesOfFile> count_bytes(const DataConfig& data, const ModelSpec& model) {
+  const Size bytes = DataFile("data.file", data.file).bytes();
   // The target of the last position is the next byte.
-  const Size samples = data.samples + data.validation_samples;
-  const Size needed = samples * model.input_positions + 1;
-  const DataFile file("data.file", data.file);
-  if (file.bytes() < needed)
-    file.reject(fmt::format("must have at least {} bytes for {} samples of {}, but has {}", needed,
-                            samples, model.input_positions, file.bytes()));
+  const Size samples = std::max<Size>(bytes - 1, 0) / model.input_positions;
+  return {{"data.file", data.file,
+           fmt::format("has {} bytes, which are {} of {} and a next byte", bytes,
+                       counted(samples, "sample"), model.input_positions),
+           samples}};
 }
 
 /// Sample s begins at byte s * positions.
@@ -44,7 +47,7 @@ void fill_bytes(DataFile& file, Size positions, const DataBlock<T>& block) {
 const DataRow bytes_data{
     .check = check_bytes,
     .reads_file = true,
-    .check_files = check_bytes_file,
+    .count_samples = count_bytes,
     .fill = [](const DataConfig& data, const ModelSpec& model) {
       return [&, file = DataFile("data.file", data.file)](const auto& block) mutable {
         fill_bytes(file, model.input_positions, block);

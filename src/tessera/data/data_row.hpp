@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <limits>
 #include <optional>
+#include <string>
 #include <type_traits>
 #include <vector>
 
@@ -23,6 +25,16 @@ struct DataBlock {
 template <class T>
 using Blocks = std::vector<DataBlock<T>>;
 
+/// As data.samples: those of the files that are not for validation. count_samples() replaces it.
+inline constexpr Size every_sample = std::numeric_limits<Size>::min() + 1;
+
+/// How many samples a file or array has.
+struct SamplesOfFile {
+  std::string key, name;  ///< "data.file" and its value
+  std::string what;       ///< "has 60000 images", for messages
+  Size samples;
+};
+
 /// A kind of data. Each kind has its own file with such a row.
 struct DataRow {
   /// Throws ConfigError if the model cannot read such samples. Reads no file, so that a plan needs
@@ -30,9 +42,10 @@ struct DataRow {
   void (*check)(const DataConfig& data, const ModelSpec& model);
   bool reads_file = false;    ///< uses data.file
   bool reads_arrays = false;  ///< uses data.x and data.y
-  /// Throws ConfigError if the files lack the samples.
-  void (*check_files)(const DataConfig& data, const ModelSpec& model) = [](const DataConfig&,
-                                                                           const ModelSpec&) {};
+  /// Returns how many samples each file has; none if the kind reads no files. Throws ConfigError
+  /// for files that are damaged or that the model cannot read.
+  std::vector<SamplesOfFile> (*count_samples)(const DataConfig& data, const ModelSpec& model) =
+      [](const DataConfig&, const ModelSpec&) { return std::vector<SamplesOfFile>{}; };
 
   /// Makes blocks of samples in ascending order. A kind passes a lambda without captures: either
   /// (data, model, block) fills a block of either state type, or (data, model) returns a function
@@ -76,6 +89,13 @@ struct DataRow {
 };
 
 const DataRow& row_of(DataKind kind);
+
+/// Throws ConfigError if the files lack the samples.
+void check_files(const DataConfig& data, const ModelSpec& model);
+
+/// Returns the number of samples of the files, less those for validation. Throws ConfigError if
+/// none are left, or if the kind of data reads no files.
+Size samples_in_files(const DataConfig& data, const ModelSpec& model);
 
 /// Throws ConfigError for the key data.kind, with what the model would need.
 [[noreturn]] void reject_data_kind(const DataConfig& data, const std::string& needed);

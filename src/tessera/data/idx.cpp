@@ -23,7 +23,7 @@ void check_idx(const DataConfig& data, const ModelSpec& model) {
     reject_data_kind(data, "a model that predicts its input, such as model.kind = \"vae\"");
 }
 
-void check_idx_file(const DataConfig& data, const ModelSpec& model) {
+std::vector<SamplesOfFile> count_images(const DataConfig& data, const ModelSpec& model) {
   DataFile file("data.file", data.file);
   const std::vector<unsigned char> header = file.read(0, idx_header_bytes);
   if (const std::uint32_t magic = big_endian(header, 0); magic != idx_magic)
@@ -33,16 +33,14 @@ void check_idx_file(const DataConfig& data, const ModelSpec& model) {
                     idx_magic, magic));
   const std::uint64_t images = big_endian(header, 4), rows = big_endian(header, 8),
                       columns = big_endian(header, 12);
-  const Size needed = data.samples + data.validation_samples;
   if (rows * columns != static_cast<std::uint64_t>(model.input_width))
     file.reject(fmt::format("has images of {} x {} pixels, but the model reads {}", rows, columns,
                             model.input_width));
-  if (images < static_cast<std::uint64_t>(needed))
-    file.reject(fmt::format("has {} images, but {} samples are needed", images, needed));
   // A quotient, because the product may overflow.
   if (const Size whole = (file.bytes() - idx_header_bytes) / model.input_width;
       whole < Size(images))
     file.reject(fmt::format("is truncated after {} of its {} images", whole, images));
+  return {{"data.file", data.file, fmt::format("has {} images", images), Size(images)}};
 }
 
 template <class T>
@@ -61,7 +59,7 @@ void fill_idx(DataFile& file, Size pixels, const DataBlock<T>& block) {
 const DataRow idx_data{
     .check = check_idx,
     .reads_file = true,
-    .check_files = check_idx_file,
+    .count_samples = count_images,
     .fill = [](const DataConfig& data, const ModelSpec& model) {
       return [&, file = DataFile("data.file", data.file)](const auto& block) mutable {
         fill_idx(file, model.input_width, block);

@@ -30,7 +30,7 @@ std::uint64_t sum_of_hashes(const Matrix<double>& values) {
 std::string sample_checksums(const DataConfig& data, const ModelSpec& model) {
   const DataRow& row = row_of(data.kind);
   if (!row.reads_file && !row.reads_arrays) return "[]";
-  row.check_files(data, model);
+  check_files(data, model);
   const Size samples = data.samples + data.validation_samples, runs = std::min(samples, most_runs),
              longest =
                  std::max<Size>(values_of_run / (model.input_positions * model.input_width), 1);

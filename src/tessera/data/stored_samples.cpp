@@ -38,21 +38,18 @@ void check_learns_from_examples(const DataConfig& data, const ModelSpec& model) 
     reject_data_kind(data, "a model that learns from examples, unlike model.kind = \"pinn\"");
 }
 
-void check_stored_shape(const StoredPart& part, const Shape& shape, Size samples,
-                        const std::string& place) {
-  const auto reject = [&](const std::string& reason) {
-    throw ConfigError(part.key, part.name, "has shape ({}){}, but {}", fmt::join(shape, ", "),
-                      place, reason);
-  };
+SamplesOfFile samples_of_shape(const StoredPart& part, const Shape& shape,
+                               const std::string& place) {
+  const std::string what = fmt::format("has shape ({}){}", fmt::join(shape, ", "), place);
   if (shape.empty() || !holds(shape, part.elements()))
-    reject(fmt::format(
-        "the model needs (samples, {}){}",
+    throw ConfigError(
+        part.key, part.name, "{}, but the model needs (samples, {}){}", what,
         part.positions > 1 ? fmt::format("{}, {}", part.positions, part.width)
                            : std::to_string(part.width),
         part.elements() > 1
             ? fmt::format(" or another shape with {} numbers per sample", part.elements())
-            : ""));
-  if (shape[0] < samples) reject(fmt::format("{} samples are needed", samples));
+            : "");
+  return {part.key, part.name, what, shape[0]};
 }
 
 template <class T>

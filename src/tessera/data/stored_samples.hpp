@@ -31,10 +31,10 @@ StoredPart part_y(const DataConfig& data, const ModelSpec& model);
 /// Throws ConfigError for a model that does not learn from examples.
 void check_learns_from_examples(const DataConfig& data, const ModelSpec& model);
 
-/// Throws ConfigError if an array of this shape does not hold `samples` samples. `place`, such as
-/// " in file.h5", is for messages.
-void check_stored_shape(const StoredPart& part, const Shape& shape, Size samples,
-                        const std::string& place);
+/// Returns the number of samples of an array of this shape. Throws ConfigError if it does not hold
+/// samples of the model. `place`, such as " in file.h5", is for messages.
+SamplesOfFile samples_of_shape(const StoredPart& part, const Shape& shape,
+                               const std::string& place);
 
 /// Throws ConfigError for the first value that is not finite. `values`: of whole samples, from
 /// sample `first` on.
@@ -87,14 +87,15 @@ constexpr DataRow stored_samples(void (*check)(const DataConfig&, const ModelSpe
   return {.check = check,
           .reads_file = in_one_file,
           .reads_arrays = true,
-          .check_files =
+          .count_samples =
               [](const DataConfig& data, const ModelSpec& model) {
+                std::vector<SamplesOfFile> counts;
                 for (const StoredPart& part : {part_x(data, model), part_y(data, model)}) {
                   Array array(data, part);
-                  check_stored_shape(part, array.shape(), data.samples + data.validation_samples,
-                                     array.place());
+                  counts.push_back(samples_of_shape(part, array.shape(), array.place()));
                   array.check_size();
                 }
+                return counts;
               },
           .fill =
               [](const DataConfig& data, const ModelSpec& model) {

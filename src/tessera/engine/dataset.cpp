@@ -98,7 +98,7 @@ Dataset<T> Dataset<T>::wrap(const Plan& plan, Size rank, const Matrix<T>& x, con
 
 template <class T>
 Dataset<T> Dataset<T>::generate(const Plan& plan, Size rank, const DataConfig& config) {
-  row_of(config.kind).check_files(config, plan.input.model);
+  check_files(config, plan.input.model);
   return made(plan, rank, config, {0, plan.input.samples}, plan.input.shuffles);
 }
 

@@ -72,6 +72,11 @@ void validate(const ScheduleConfig& c) {
   require_unused(warmup, "schedule.start_factor", c.start_factor, unset.start_factor,
                  "needs schedule.warmup_steps > 0");
 
+  // A kind is given alone when its other keys are forgotten.
+  const auto require_of_kind = [&](bool good, const char* needed) {
+    require(good, "schedule.kind", fmt::format("\"{}\"", name_of(c.kind)), needed);
+  };
+  require_of_kind(constant || c.steps != unset.steps, "needs schedule.steps, its length in steps");
   require(constant || c.steps > 0, "schedule.steps", c.steps, "must be positive");
   require(c.rate > 0 && std::isfinite(c.rate), "schedule.rate", c.rate, "must be positive");
   require(c.end_factor >= 0 && std::isfinite(c.end_factor), "schedule.end_factor", c.end_factor,
@@ -79,12 +84,13 @@ void validate(const ScheduleConfig& c) {
   require(c.start_factor >= 0 && std::isfinite(c.start_factor), "schedule.start_factor",
           c.start_factor, "must not be negative");
   require(c.warmup_steps >= 0, "schedule.warmup_steps", c.warmup_steps, "must not be negative");
-  require(warmup || c.kind != ScheduleKind::warmup_cosine, "schedule.warmup_steps", c.warmup_steps,
-          "must be positive for warmup_cosine");
+  require_of_kind(warmup || c.kind != ScheduleKind::warmup_cosine,
+                  "needs schedule.warmup_steps > 0");
   if (!has_end(c.kind)) return;
   // steps includes the warm-up
   require(c.warmup_steps < c.steps, "schedule.warmup_steps", c.warmup_steps,
           fmt::format("must be below schedule.steps = {}", c.steps));
+  require_of_kind(!wsd || c.decay_steps != unset.decay_steps, "needs schedule.decay_steps");
   const Size rest = c.steps - c.warmup_steps;
   require(!wsd || (c.decay_steps > 0 && c.decay_steps <= rest), "schedule.decay_steps",
           c.decay_steps,

@@ -156,15 +156,41 @@ class Chooser {
     return *best;
   }
 
-  /// Throws ConfigError for placements of parameters that the layer cannot compute with.
+  /// Throws ConfigError for placements of parameters that the layer cannot compute with. It names
+  /// the spec or the rule that the user has given.
   [[noreturn]] void reject_placements(const LayerSpec& layer) const {
     std::vector<std::string> asked;
-    for (const ParameterSpec& parameter : layer.parameters)
-      asked.push_back(parameter.name + " " +
-                      to_string(asked_placement(input_, path_of(layer, parameter), parameter)));
-    throw ConfigError("distributed.mesh_rules", join(asked),
-                      "is not a valid split of the {} layer {} along model", row_of(layer).name,
-                      layer.name);
+    for (const ParameterSpec& parameter : layer.parameters) {
+      const Placement placement = asked_placement(input_, path_of(layer, parameter), parameter);
+      asked.push_back(spec_text(placement, parameter) + " for " + parameter.name);
+    }
+    const std::string reason = fmt::format("the {} layer {} cannot be split along model with {}",
+                                           row_of(layer).name, layer.name, join(asked));
+    for (const ParameterSpec& parameter : layer.parameters) {
+      const std::string path = path_of(layer, parameter);
+      if (const auto given = input_.parameter_specs.find(path);
+          given != input_.parameter_specs.end())
+        reject_spec(path, given->second, reason);
+    }
+    // A rule that splits explains more than one that does not.
+    const MeshRules defaults = default_rules();
+    for (const bool splits : {true, false})
+      for (const ParameterSpec& parameter : layer.parameters)
+        for (const std::string& name : parameter.logical_axes) {
+          if (name.empty()) continue;
+          const std::vector<std::string>& axes = axes_of(input_.rules, name);
+          if (axes != axes_of(defaults, name) && axes.empty() != splits)
+            throw ConfigError("distributed.mesh_rules." + name, nlohmann::json(axes).dump(),
+                              reason);
+        }
+    throw ConfigError("mesh", input_.mesh.to_string(), reason);
+  }
+
+  static std::string spec_text(Placement placement, const ParameterSpec& parameter) {
+    PartitionSpec spec;
+    spec.dims.resize(parameter.shape.size());
+    if (placement.is_shard()) spec.dims[placement.dim()].emplace_back("model");
+    return spec.to_string();
   }
 
   /// Checks that the ranks of `model` divide the groups of columns, such as heads or frequencies,
@@ -176,8 +202,8 @@ class Chooser {
     if (count % ranks == 0) return;
     throw ConfigError(
         groups.key, std::to_string(groups.value),
-        "makes {} {}, which must be a multiple of the {} ranks of the mesh axis model", count,
-        groups.noun, ranks);
+        "{}must be a multiple of the {} ranks of the mesh axis model",
+        count == groups.value ? "" : fmt::format("makes {} {}, which ", count, groups.noun), ranks);
   }
 
   bool is_asked_for(const LayerSpec& layer, const Layout& layout) const {

@@ -63,8 +63,7 @@ std::vector<std::vector<Range>> split_into_stages(const PlanInput& input) {
   const Size n = static_cast<Size>(units.size());
   if (shape.virtual_stages > n / shape.stages)
     throw ConfigError(
-        shape.virtual_stages > 1 ? "distributed.virtual_stages"
-                                 : "distributed.pipeline_parallel_size",
+        shape.virtual_stages > 1 ? "distributed.virtual_stages" : "mesh axis pipeline",
         std::to_string(shape.virtual_stages > 1 ? shape.virtual_stages : shape.stages),
         "{} pipeline stages{} need a layer with parameters each, but the model has {}",
         shape.stages,
