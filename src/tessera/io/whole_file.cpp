@@ -33,6 +33,16 @@ std::string what_is_wrong_with(mode_t mode) {
   return fmt::format("must be a regular file, not a {}", kind);
 }
 
+/// Returns "; the installation has /usr/share/tessera/inputs/a.toml" for inputs/a.toml, or "" if it
+/// does not, such as for a program that is not installed.
+std::string installed_place(const fs::path& path) {
+  std::error_code error;
+  const fs::path program = fs::read_symlink("/proc/self/exe", error);
+  const fs::path installed = program.parent_path().parent_path() / "share/tessera" / path;
+  const bool is_there = path.is_relative() && fs::is_regular_file(installed, error);
+  return is_there ? "; the installation has " + installed.string() : "";
+}
+
 /// A regular file that is open for reading. `problem` is the reason if it cannot be read, else "".
 class Source {
  public:
@@ -60,7 +70,10 @@ class Source {
   }
   std::string opened(const fs::path& path) {
     struct stat facts {};
-    if (stat(path.c_str(), &facts) != 0) return unreadable();
+    if (stat(path.c_str(), &facts) != 0) {
+      const std::string reason = unreadable();
+      return reason + installed_place(path);
+    }
     // To open a device may have side effects.
     if (const std::string other = what_is_wrong_with(facts.st_mode); !other.empty()) return other;
     // O_NONBLOCK, because a FIFO may have replaced the file meanwhile.

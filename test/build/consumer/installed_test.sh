@@ -15,6 +15,12 @@ fail() {
 expect() { [[ $1 == *"$2"* ]] || fail "lacks '$2': $1"; }
 
 expect "$("$prefix/bin/tessera" plan "$share/tessera/inputs/tutorial.toml" 2>&1)" "Memory per rank"
+# A path of the repository leads to the installed file.
+for command in "tessera plan" "tessera-bench list"; do
+  # shellcheck disable=SC2086 # a program and its subcommand
+  expect "$(cd "$prefix/bin" && ./${command% *} ${command#* } inputs/quick_study.toml 2>&1)" \
+    "the installation has $share/tessera/inputs/quick_study.toml"
+done
 # Without its packages it names them.
 expect "$("$prefix/bin/tessera-report" --help 2>&1)" "report"
 for script in npz.py thicket.py; do [[ -x $share/tessera/$script ]] || fail "no $script"; done
