@@ -6,7 +6,6 @@ import os
 import sys
 from collections import Counter
 from pathlib import Path
-from time import monotonic
 
 from . import answer, compared, figures, growth, predictions, provenance, style, tables
 from .contents import Figure, Points, Table, Text
@@ -20,7 +19,7 @@ from .study import ReportError, Study
 SECTIONS = {
     "": [answer.blocks, answer.caveats],
     "Does it scale?": [figures.scaling, growth.growth],
-    "Where does the time go?": [figures.parts_of_time, tables.pipelines, tables.checkpoints],
+    "Where does the time go?": [figures.parts_of_time],
     "What does it cost?": [figures.costs, figures.node_hours, tables.fastest, tables.traffic],
     "Is the prediction good?": [figures.predicted, predictions.predictions, answer.untried],
     "Other libraries": [tables.peers],
@@ -35,17 +34,15 @@ def build(study, allow_mixed=False):
     differing = provenance.mixed(study)
     if allow_mixed or not differing:
         study.compare()
-    begin, sections, left_out = monotonic(), {}, []
+    sections, left_out = {}, []
     for title, makers in SECTIONS.items():
-        if monotonic() - begin > 2 and os.environ.get("TESSERA_PROGRESS") != "none":
-            print(f"report.py: {title}", file=sys.stderr)
         sections[title] = []
         for maker in makers:
             try:
                 made = maker(study)
                 sections[title] += made if isinstance(made, list) else [made]
             except NothingToShow as reason:
-                left_out.append(f"{title or 'How certain this is'}: {reason}")
+                left_out.append(f"{title.rstrip('?') or 'How certain this is'}: {reason}")
     sections["Left out"] = [Points("", list(dict.fromkeys(left_out)))] if left_out else []
     # Reading may have noted problems until here.
     sections[""][:0] = [*_subtitle(study), *_warnings(study, differing)]

@@ -5,7 +5,7 @@ first directory."""
 from collections import Counter
 
 from . import drawing, growth, numbers, provenance, ratios, style, tables
-from .contents import Column, Figure, Points, Table, Text
+from .contents import Column, Figure, Table, Text
 from .numbers import plural, times
 from .study import ReportError
 from .works import varied

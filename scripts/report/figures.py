@@ -75,7 +75,7 @@ def _plates(study, *kinds):
     found = [(name, title, caption, work, figure) for work in _works(study) for name, title, caption, draw in kinds
              if (figure := draw(work))]  # fmt: skip
     if not found:
-        raise NothingToShow(f"{kinds[0][1]}: there are not enough cases with these numbers")
+        raise NothingToShow(f"{kinds[0][1]}: too few cases have these numbers")
     plates, numbers = [], Counter()
     for name, title, caption, work, figure in found:
         numbers[name] += 1

@@ -11,7 +11,6 @@ UNKNOWN = "–"
 TIME_UNITS = [(1.0, "s"), (1e-3, "ms"), (1e-6, "µs"), (1e-9, "ns")]
 BYTE_UNITS = [(2.0**40, "TiB"), (2.0**30, "GiB"), (2.0**20, "MiB"), (2.0**10, "KiB"), (1.0, "B")]
 RATE_UNITS = [(1e12, "TB/s"), (1e9, "GB/s"), (1e6, "MB/s"), (1e3, "kB/s"), (1.0, "B/s")]
-FLOP_UNITS = [(1e15, "PFLOP/s"), (1e12, "TFLOP/s"), (1e9, "GFLOP/s"), (1e6, "MFLOP/s"), (1.0, "FLOP/s")]
 RATIO = [(1.0, "×")]
 
 
@@ -73,7 +72,10 @@ def times(value):
 
 
 def percent(value, digits=0):
-    return UNKNOWN if not is_number(value) else f"{100 * value:.{digits}f} %"
+    if not is_number(value):
+        return UNKNOWN
+    small = 0 < abs(100 * value) < 0.95 * 10**-digits  # would be 0
+    return f"{100 * value:.1g} %" if small else f"{100 * value:.{digits}f} %"
 
 
 def count(value):

@@ -48,7 +48,7 @@ def predictions(study):
                 f"{percent(median(errors), 1)} in the median and by {percent(max(errors), 1)} at most, and by less "
                 f"than 20 % for {sum(error <= 0.2 for error in errors)}."
             )
-        found = advice(cases) if study.ratios else []
+        found = advice(cases) if study.ratios and not study.doubt else []
         if found:
             worst, middle = max(found, key=lambda one: one.regret), median(one.regret for one in found)
             also = f", and {percent(middle, 1)} in the median of {len(found)} choices," if len(found) > 1 else ""

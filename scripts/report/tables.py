@@ -3,13 +3,11 @@
 
 from . import numbers
 from .contents import Column, Table, shown
-from .fields import get, number, numbers as numbers_, positive, table, text, texts
+from .fields import number, numbers as numbers_, positive, table, text, texts
 from .works import Work, factor_name, factor_value
 
 NAME = Column("case", lambda case: case.name, "text")
-LIVE = ("pipeline", "live_microbatches")
 WORK = Column("work", lambda case: case.work or None, "text")
-STEP = Column("step", lambda case: numbers.seconds(case.step(), 4))
 
 
 def _ratio(ratio):
@@ -60,10 +58,17 @@ def measured(study):
         Column("speed-up [95 % CI]", lambda case: _ratio(case.speedup)),
         Column("efficiency", lambda case: numbers.percent(case.efficiency and case.efficiency.value)),
         Column("time over fastest [95 % CI]", _behind),
+        shown("bubble of the schedule", numbers.percent, "pipeline.bubble"),
+        Column("idle", lambda case: numbers.percent(case.share("idle")) if case.number("pipeline", "bubble") is not None else None),
         Column("comm. + idle", lambda case: numbers.percent(case.share("communication", "idle"))),
         Column("MFU", lambda case: numbers.percent(case.derived("mfu"))),
         shown("of vendor peak", numbers.percent, "compute.vendor_mfu"),
         shown("memory", numbers.bytes_, f"memory.{'planned' if study.machine else 'measured'}_bytes"),
+        shown("checkpoint", numbers.bytes_, "checkpoint.bytes"),
+        shown("write", numbers.seconds, "checkpoint.write_seconds"),
+        shown("write rate", numbers.rate, "checkpoint.write_bytes_per_second"),
+        shown("training stops for", numbers.seconds, "checkpoint.exposed_seconds"),
+        shown("read rate", numbers.rate, "checkpoint.read_bytes_per_second"),
         Column("loss", lambda case: text(case.result, "loss", "verdict"), "word"),
     ]
     caption = (
@@ -71,6 +76,8 @@ def measured(study):
         f"many ranks. Communication and idle time are those of the {study.parted} steps. MFU is over the GEMM peak that was "
         "measured on as many ranks. Memory is that of the rank that uses most."
     )
+    if any(case.number("pipeline", "bubble") is not None for case in study.measured):
+        caption += " The bubble of the schedule is for backward passes that take twice as long as forward passes."
     best = [cases[0] for work in study.works for cases in work.by_ranks().values()
             if study.ratios and not study.doubt and len(cases) > 1 and not any(map(Work.tied, cases))]  # fmt: skip
     return Table(study.measured, columns, caption, best)
@@ -97,46 +104,6 @@ def _baselines(study):
     found = {(case.baseline, case.work) for case in study.measured if case.baseline}
     said = [f"{base.name}{f' ({work})' if work else ''}, {numbers.seconds(base.step())} a step" for base, work in found]
     return "; ".join(sorted(said)) or "no case"
-
-
-def checkpoints(study):
-    columns = [
-        NAME,
-        WORK,
-        Column("async", lambda case: str(get(case.result, "checkpoint", "async") is True).lower(), "word"),
-        shown("size", numbers.bytes_, "checkpoint.bytes"),
-        shown("write", numbers.seconds, "checkpoint.write_seconds"),
-        shown("write rate", numbers.rate, "checkpoint.write_bytes_per_second"),
-        shown("training stops for", numbers.seconds, "checkpoint.exposed_seconds"),
-        STEP,
-        shown("step while writing", numbers.seconds, "checkpoint.step_seconds_while_writing"),
-        shown("read", numbers.seconds, "checkpoint.read_seconds"),
-        shown("read rate", numbers.rate, "checkpoint.read_bytes_per_second"),
-    ]
-    cases = [case for case in study.measured if number(case.result, "checkpoint", "bytes")]
-    caption = "Medians on the slowest rank, for one checkpoint of each case. It was read right after it was written."
-    return Table(cases, columns, caption)
-
-
-def pipelines(study):
-    columns = [
-        NAME,
-        WORK,
-        shown("stages", numbers.count, "pipeline.stages"),
-        shown("microbatches", numbers.count, "pipeline.microbatches"),
-        STEP,
-        shown("bubble of the schedule", numbers.percent, "pipeline.bubble"),
-        Column("idle", lambda case: numbers.percent(case.share("idle"))),
-        Column("live microbatches", lambda case: ", ".join(map(str, numbers_(case.result, *LIVE))), "word"),
-        shown("activations", numbers.bytes_, "memory.parts.activations"),
-    ]
-    cases = [case for case in study.measured if number(case.result, "pipeline", "stages")]
-    caption = (
-        "The bubble is the part of a step in which a stage waits if backward passes take twice as long as forward "
-        f"passes and messages take no time. Idle is that part in the {study.parted} steps, the mean over ranks. Live "
-        "microbatches are listed by stage. Activations are those of the rank that needs most memory."
-    )
-    return Table(cases, columns, caption)
 
 
 def traffic(study):

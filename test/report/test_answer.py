@@ -11,6 +11,7 @@ import make_fixture
 from report import answer, numbers
 from report.contents import Points
 from report.drawing import NothingToShow
+from report.predictions import predictions
 from report.study import Study
 
 FIRST = f"launches/{make_fixture.FIRST}.json"
@@ -48,8 +49,9 @@ class Sentences(WithDirectory):
         study = self.study(results)
         banner, *said = sentences(answer.blocks(study))
         self.assertTrue(banner.startswith("Times are not reliable: "), banner)
+        said += predictions(study).points
         self.assertEqual([one for one in said if re.search("fast|slow|×", one)], [])
-        self.assertEqual(said[-1], "On 8 ranks: 6 cases with 722 to 941 samples/s.")
+        self.assertIn("On 8 ranks: 6 cases with 722 to 941 samples/s.", said)
         return banner
 
     def test_each_number_of_ranks_has_a_sentence_with_an_interval(self):
@@ -158,6 +160,7 @@ class Numbers(unittest.TestCase):
         self.assertEqual(numbers.bytes_(1023), "1023 B")
         self.assertEqual(numbers.bytes_(3 * 2**20), "3.00 MiB")
         self.assertEqual(numbers.times(5), "5 ×")
+        self.assertEqual([numbers.percent(value) for value in (0, 0.0012, 0.012, 0.996)], ["0 %", "0.1 %", "1 %", "100 %"])
         self.assertEqual(numbers.between(0.0123, 0.0121, 0.0125), "12.30 ms [12.10, 12.50]")
         self.assertEqual(numbers.between(1.24, None, 1.3, numbers.RATIO, 3), "1.24 ×")
 
