@@ -55,7 +55,7 @@ class Export:
             return []
         try:
             file = next(one for one in (directory / Path(given).name, Path(given)) if one.exists())
-            records = [json.loads(line) for line in read(file).decode().splitlines()]
+            records = [json.loads(line) for line in read(file).decode().splitlines() if line.strip()]
         except StopIteration:
             return []
         except (OSError, ValueError, RecursionError) as error:

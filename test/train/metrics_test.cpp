@@ -126,6 +126,37 @@ TEST(Metrics, OfRoutersAreEqualOnEveryMesh) {
   });
 }
 
+// An editor or a copy may leave blank lines. They do not hide the records behind them.
+TEST(Metrics, ABlankLineKeepsTheRecordsBehindIt) {
+  if (!has_hdf5()) GTEST_SKIP();
+  const SharedDirectory directory, saves;
+  Experiment setup = primes();
+  setup.training.num_epochs = 4;
+  const OutputConfig output{.metrics = directory.file("metrics.jsonl")};
+  const Checkpointing every_epoch{
+      .config = {.directory = saves.path(), .every_steps = 3, .keep = 0}};
+  run_with_metrics<double>(setup, output, every_epoch);
+  const Communicator world = Communicator::world();
+  if (world.rank() == 0) {
+    std::vector<std::string> lines;
+    std::ifstream file(output.metrics);
+    for (std::string line; std::getline(file, line);) lines.push_back(line);
+    std::ofstream edited(output.metrics);
+    for (const std::string& line : lines) edited << line << "\n\n \t\r\n";
+  }
+  world.barrier();
+  setup.model.dtype = DType::float64;
+  Trainer<double> again(setup.model, setup.training, {}, {}, {.output = output});
+  again.resume(saves.file("step_0000000009.h5"));
+  again.fit(setup.data);
+  std::vector<double> steps;
+  std::ifstream file(output.metrics);
+  for (std::string line; std::getline(file, line);)
+    if (line.find_first_not_of(" \t\r") != std::string::npos)
+      steps.push_back(nlohmann::json::parse(line)["step"]);
+  EXPECT_EQ(steps, (std::vector<double>{3, 6, 9, 12}));
+}
+
 TEST(Metrics, RecordsAreMeansOverTheirSteps) {
   Experiment setup = primes();
   setup.training.num_epochs = 3;

@@ -29,6 +29,7 @@ std::map<Size, Hashes> read_hashes(const std::string& path) {
   Size number = 0;
   for (std::string line; std::getline(file, line);) {
     ++number;
+    if (trim(line).empty()) continue;
     Hashes record = Hashes::parse(line, nullptr, false);
     if (!record.is_object() || !record.contains("step") || !record.contains("hashes") ||
         !record["step"].is_number_integer() || !record["hashes"].is_object())

@@ -7,6 +7,7 @@
 
 #include <tessera/base/element_hash.hpp>
 #include <tessera/base/error.hpp>
+#include <tessera/base/text.hpp>
 #include <tessera/process/log.hpp>
 #include <tessera/train/metrics_log.hpp>
 
@@ -33,6 +34,7 @@ MetricsLog::MetricsLog(const OutputConfig& output, Size steps) {
     if (path.empty()) return;
     file.emplace(path);
     file->keep_lines([&](const std::string& line) {
+      if (trim(line).empty()) return true;  // editors and copies leave such lines
       const std::optional<Size> step = step_of_line(line);
       return step && *step <= steps;
     });
