@@ -65,7 +65,7 @@ class TypedCaseRun final : public CaseRun {
     session_.begin_traffic();
     double stepping_seconds = 0;
     Reporter<T> reporter({.output = config_.output}, session_, config_.training.num_epochs,
-                         config_.training.num_epochs);
+                         config_.training.num_epochs, {});
     Size left = most_steps.value_or(std::numeric_limits<Size>::max());
     while (result.epochs < config_.training.num_epochs && left > 0) {
       const Timer stepping;
@@ -202,9 +202,10 @@ class TypedCaseRun final : public CaseRun {
 
   /// Returns the losses of the steps of an unfinished epoch, whose batches are all full.
   std::vector<double> losses_of_unfinished_epoch() {
-    std::vector<double> losses = session_.losses_for_checkpoint();
-    const PlanInput& input = plan().input;
-    for (double& loss : losses) loss /= static_cast<double>(input.loss_count(input.batch_size));
+    const auto count = static_cast<double>(plan().input.loss_count(plan().input.batch_size));
+    std::vector<double> losses;
+    for (const LossParts& loss : session_.losses_for_checkpoint())
+      losses.push_back(loss.total() / count);
     return losses;
   }
 

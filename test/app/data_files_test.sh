@@ -43,13 +43,28 @@ expect_code 1
 grep -qF "data.samples = \"all\": needs samples in files; data.kind = \"sum_of_squares\" makes them" "$err" ||
   fail "another error"
 
-# NaN in two rows, which several ranks read, gives the same line on any number of ranks.
+# make_nan ELEMENT: makes an element of x.npy NaN.
 cp -r "$work/npy/saved/." "$work"
 header=$(od -An -tu2 -j8 -N2 "$work/x.npy")
-for element in 67 1001; do  # rows have 4 elements: row 16, column 3; row 250
-  printf '\0\0\300\177' |
-    dd of="$work/x.npy" bs=1 seek=$((10 + header + 4 * element)) conv=notrunc 2> "$work/dd"
-done
+make_nan() {
+  printf '\0\0\300\177' | dd of="$work/x.npy" bs=1 seek=$((10 + header + 4 * $1)) conv=notrunc 2> "$work/dd"
+}
+
+# A validation loss that is not finite ends the training as a loss does; with patience it only counts.
+make_nan 1001  # rows have 4 elements: row 250
+begin validation
+mkdir "$here/saved"
+cp "$work"/[xy].npy "$here/saved"
+unseen=(--set data.samples=240 --set data.validation_samples=16 --set data.allow_nonfinite=true)
+launch run "${tutorial[@]}" "${arrays[@]}" "${unseen[@]}"
+expect_code 2
+grep -qxF "tessera: error: training diverged: the validation loss of epoch 1 is not a number" "$err" || fail "another error"
+launch run "${tutorial[@]}" "${arrays[@]}" "${unseen[@]}" --set training.patience=2
+expect_code 0
+expect_line "Stopped early after 2 of 3 epochs: .*"
+
+# NaN in two rows, which several ranks read, gives the same line on any number of ranks.
+make_nan 67  # row 16, column 3
 begin not_finite
 mkdir "$here/saved"
 cp "$work"/[xy].npy "$here/saved"

@@ -33,7 +33,10 @@ TrainingState state_of_damage_tests() {
           .loss_scale = {.value = 1024, .good_steps = 3, .skipped_steps = 2},
           .epoch_losses = {0.5, 0.25},
           .losses_so_far = {3},
+          .layer_losses_so_far = {0.5, 0.125},
           .validations = {{1, 0.75, 2}, {2, 0.5, 1}},
+          .validation_parts = {0.75, 0.5, 4, 2},
+          .routing_so_far = {7, 1, 2},
           .config = "{\"a\": 1}",
           .provenance = "{}",
           .data = "[[1,2]]",
@@ -85,10 +88,10 @@ TEST(CheckpointFile, ReportsWrongAttributes) {
     file.set_attribute("", attribute, value);
     file.close();
   };
-  change("format_version", Size{3});
+  change("format_version", Size{4});
   EXPECT_EQ(error_of([&] { read_state(path); }),
-            path + ": format_version: must be from 1 to 2, not 3");
-  change("format_version", Size{2});
+            path + ": format_version: must be from 1 to 3, not 4");
+  change("format_version", Size{3});
   change("batch", Size{2});
   EXPECT_EQ(error_of([&] { verify_checkpoint(path); }),
             path + ": batch: is 2, but its losses are those of 1");
@@ -132,6 +135,22 @@ std::string copied(const std::string& path, const std::function<bool(ArrayFacts&
   }
   file.close();
   return to;
+}
+
+/// Files of version 2 have no parts of losses and no routing.
+TEST(CheckpointFile, OfVersion2CanBeRead) {
+  const TemporaryDirectory directory;
+  TrainingState expected = state_of_damage_tests();
+  expected.layer_losses_so_far = expected.validation_parts = expected.routing_so_far = {};
+  const std::string path = copied(written_to(directory), [](const ArrayFacts& facts) {
+    return facts.name != "layer_losses_so_far" && facts.name != "validation_parts" &&
+           facts.name != "routing_so_far";
+  });
+  EXPECT_EQ(error_of([&] { read_state(path); }), path + ": layer_losses_so_far: is missing");
+  Hdf5File file = Hdf5File::change(path);
+  file.set_attribute("", "format_version", Size{2});
+  file.close();
+  EXPECT_TRUE(read_state(path) == expected);
 }
 
 // A missing array has no checksum that could differ.

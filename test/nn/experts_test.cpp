@@ -63,8 +63,9 @@ TEST(Experts, TakeTheFirstPositionsThatChooseThem) {
                        3 * entropy_of_quarter + entropy_of_half};
   for (std::size_t i = 0; i < counts.size(); ++i) EXPECT_NEAR(sums[i], counts[i], 1e-14) << i;
   // Shares of the choices 3/4, 0, 1/4; sums of probabilities 7/4, 1, 5/4; log sum log 4.
-  EXPECT_NEAR(to_host(routed.alone.loss)[0],
-              0.5 * 3 * (0.75 * 1.75 + 0.25 * 1.25) + 0.1 * 4 * std::pow(std::log(4), 2), 1e-14);
+  const Doubles loss = to_host(routed.alone.loss);
+  EXPECT_NEAR(loss[0], 0.5 * 3 * (0.75 * 1.75 + 0.25 * 1.25), 1e-14);  // balance
+  EXPECT_NEAR(loss[1], 0.1 * 4 * std::pow(std::log(4), 2), 1e-14);     // z-loss
 }
 
 TEST(Experts, AreChosenInOrderAtATie) {
@@ -82,14 +83,14 @@ TEST(Experts, MayBeMoreThanAKernelHandlesAtOnce) {
     logits.push_back(static_cast<double>(i * i % 11));  // ties in each row
   const Routed<> routed({experts, top_k, capacity, 0.5, 0.1}, logits, samples);
   const Doubles gates = to_host(routed.alone.y);
-  double loss = 0;
+  double balance = 0, z = 0;
   std::vector<Size> chosen(static_cast<std::size_t>(samples * experts));
   Doubles probabilities(chosen.size());
   for (Size row = 0; row < samples * positions; ++row) {
     const double* const x = logits.data() + row * experts;
     double sum = 0;
     for (Size e = 0; e < experts; ++e) sum += std::exp(x[e]);
-    loss += 0.1 * std::pow(std::log(sum), 2);
+    z += 0.1 * std::pow(std::log(sum), 2);
     for (Size e = 0; e < experts; ++e) {
       Size before = 0;
       for (Size other = 0; other < experts; ++other)
@@ -103,8 +104,10 @@ TEST(Experts, MayBeMoreThanAKernelHandlesAtOnce) {
     }
   }
   for (std::size_t i = 0; i < chosen.size(); ++i)
-    loss += 0.5 * experts * static_cast<double>(chosen[i]) / (top_k * positions) * probabilities[i];
-  EXPECT_NEAR(to_host(routed.alone.loss)[0], loss, 1e-13 * loss);
+    balance +=
+        0.5 * experts * static_cast<double>(chosen[i]) / (top_k * positions) * probabilities[i];
+  EXPECT_NEAR(to_host(routed.alone.loss)[0], balance, 1e-13 * balance);
+  EXPECT_NEAR(to_host(routed.alone.loss)[1], z, 1e-13 * z);
 }
 
 TEST(Experts, ChooseNothingIfALogitIsNotANumber) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <algorithm>
 #include <cmath>
 #include <utility>
 #include <vector>
@@ -8,6 +9,7 @@
 #include <tessera/base/alias.hpp>
 #include <tessera/nn/layers/layer_call.hpp>
 #include <tessera/nn/layers/layers.hpp>
+#include <tessera/nn/models/loss_terms.hpp>
 #include <tessera/random/fill.hpp>
 
 #include "device_data.hpp"
@@ -25,7 +27,7 @@ struct LayerAlone {
         gemm(MatmulPrecision::strict, {most, most, most}),
         y("y", samples * layer.positions, layer.out),
         dy(normal_matrix<T>(samples * layer.positions, layer.out, 1)),
-        loss("loss", 1) {
+        loss("loss", std::max<std::size_t>(1, terms_of(layer).size())) {
     call.samples = samples;
     for (std::size_t i = 0; i < layer.inputs.size(); ++i) {
       const Size rows = samples * layer.positions_of(i);

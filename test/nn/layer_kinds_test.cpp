@@ -102,11 +102,12 @@ std::vector<double> input_gradient(const LayerAlone<double>& alone, std::size_t 
   return to_host(row_of(alone.layer).passes_gradient(alone.layer) ? alone.dy : alone.dx[input]);
 }
 
-/// Backward computes the derivatives of this: sum of y dy + gradient_scale * (term of the loss).
+/// Backward computes the derivatives of this: sum of y dy + gradient_scale * (terms of the loss).
 double value(const LayerAlone<double>& alone) {
   forward(alone.call);
   const auto y = to_host(alone.y), dy = to_host(alone.dy);
-  double sum = alone.call.batch.gradient_scale * to_host(alone.loss)[0];
+  double sum = 0;
+  for (const double term : to_host(alone.loss)) sum += alone.call.batch.gradient_scale * term;
   for (std::size_t i = 0; i < y.size(); ++i) sum += y[i] * dy[i];
   return sum;
 }
@@ -252,7 +253,7 @@ TEST(LayerKinds, WithoutSamplesGradientsAreZeroOrStay) {
       for (const auto& gradient : alone.gradients)
         EXPECT_EQ(to_host(gradient), std::vector<double>(gradient.extent(0), adds ? 3 : 0));
     }
-    EXPECT_EQ(to_host(alone.loss)[0], 0);
+    for (const double term : to_host(alone.loss)) EXPECT_EQ(term, 0);
   }
 }
 
@@ -315,7 +316,8 @@ TYPED_TEST(LayerKindsIn, EqualTheWiderTypeRoundedOnce) {
       expect_rounded(to_host(alone.dx[i]), to_host(wide.dx[i]), rounding);
     for (std::size_t p = 0; p < alone.gradients.size(); ++p)
       expect_rounded(to_host(alone.gradients[p]), to_host(wide.gradients[p]), rounding);
-    EXPECT_NEAR(to_host(alone.loss)[0], to_host(wide.loss)[0], 1e-4);
+    for (std::size_t i = 0; i < alone.loss.extent(0); ++i)
+      EXPECT_NEAR(to_host(alone.loss)[i], to_host(wide.loss)[i], 1e-4);
   }
 }
 

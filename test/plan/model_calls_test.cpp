@@ -236,10 +236,11 @@ TEST(ModelCalls, ExpertsOnTheirRanksAreReducedOverTheOtherAxes) {
   ADD_FAILURE() << "no gradients are reduced over data";
 }
 
-TEST(ModelCalls, ReportsHaveThreeNumbersOfEachExpert) {
+TEST(ModelCalls, ReportsHaveThreeNumbersOfEachExpertAndTheTermsOfTheLoss) {
   PlanInput input = experts_on_two_ranks();
+  EXPECT_EQ(input.loss_terms(), 3);  // with the balance loss and the z-loss
   EXPECT_EQ(calls_of(input, {.reports = 1}),
-            "model all_reduce 1 x, " + std::to_string((3 + 3 * 6) * 8) + " B");
+            "model all_reduce 1 x, " + std::to_string((3 + 2 + 3 * 6) * 8) + " B");
   EXPECT_EQ(plan_sums(input, make_plan(input).stages.front()).routing, 3 * 6);
 }
 

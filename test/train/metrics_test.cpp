@@ -92,7 +92,8 @@ double sum_of(const nlohmann::json& record, const std::string& text) {
   return sum;
 }
 
-TEST(Metrics, OfRoutersAreEqualOnEveryMesh) {
+/// A transformer with experts for meshes of this launch.
+Experiment with_experts() {
   Experiment base =
       train_test::of_kind(ModelKind::transformer, DataKind::copy_task, LossKind::cross_entropy);
   const Size ranks = Communicator::world().size(), heads = ranks == 8 || ranks == 4 ? ranks : 6;
@@ -104,26 +105,127 @@ TEST(Metrics, OfRoutersAreEqualOnEveryMesh) {
                             .inner_width = 13,
                             .experts = heads,
                             .top_k = 3,
-                            .capacity_factor = 0.5};
+                            .capacity_factor = 0.5,
+                            .balance_loss = 0.3,
+                            .router_z_loss = 0.2};
+  base.data.validation_samples = 5;
+  return base;
+}
+
+TEST(Metrics, OfRoutersAreEqualOnEveryMesh) {
+  const Experiment base = with_experts();
+  const auto experts = static_cast<double>(base.model.transformer.experts);
   std::vector<nlohmann::json> first;
   for_strategies(base, [&](const Experiment& setup, const std::string& what) {
     SCOPED_TRACE(what);
     const SharedDirectory directory;
     const OutputConfig output{.metrics = directory.file("metrics.jsonl"), .every_steps = 2};
-    const std::vector<nlohmann::json> records = run_with_metrics<double>(setup, output).records;
+    std::vector<nlohmann::json> records = run_with_metrics<double>(setup, output).records;
+    std::erase_if(records, [](const auto& record) { return !record.contains("loss"); });
     ASSERT_EQ(records.size(), 3U);
     if (first.empty()) first = records;
     for (std::size_t r = 0; r < records.size(); ++r) {
       EXPECT_NEAR(sum_of(records[r], "router/load/"), 2, 1e-12);  // of two routers
       EXPECT_GT(records[r]["block2/router/dropped"].get<double>(), 0);
-      EXPECT_LT(records[r]["block2/router/entropy"].get<double>(),
-                std::log(static_cast<double>(heads)));
+      EXPECT_LT(records[r]["block2/router/entropy"].get<double>(), std::log(experts));
       for (const auto& [key, value] : records[r].items())
-        if (key.find("router") != std::string::npos) {
+        if (key.find("router") != std::string::npos || key.find("loss") != std::string::npos) {
           EXPECT_NEAR(value.get<double>(), first[r][key].get<double>(), 1e-9) << key;
         }
     }
   });
+}
+
+/// Returns the sum of the parts of the loss of a record, and expects it to have all of them.
+double sum_of_parts(const nlohmann::json& record, const std::vector<std::string>& names) {
+  double sum = 0;
+  for (const std::string& name : names) {
+    EXPECT_TRUE(record.contains(name)) << name;
+    if (record.contains(name)) sum += record[name].get<double>();
+  }
+  return sum;
+}
+
+TEST(Metrics, PartsOfTheLossAddUpToIt) {
+  const SharedDirectory directory;
+  const OutputConfig output{.metrics = directory.file("metrics.jsonl"), .every_steps = 2};
+  const auto expect_parts = [&](const Experiment& setup, const std::vector<std::string>& names) {
+    const WithMetrics run = run_with_metrics<double>(setup, output);
+    for (const nlohmann::json& record : run.records)
+      if (record.contains("loss")) {
+        EXPECT_NEAR(sum_of_parts(record, names), record["loss"].get<double>(), 1e-12);
+      }
+    double last = 0;
+    for (const auto& [name, part] : run.metrics.final_parts) last += part;
+    EXPECT_NEAR(last, run.metrics.final_loss(), 1e-12);
+    EXPECT_EQ(run.metrics.final_parts.size(), names.size());
+  };
+  expect_parts(with_experts(), {"cross_entropy", "balance_loss", "router_z_loss"});
+  expect_parts(train_test::small_vae(), {"bce", "kl_divergence"});
+}
+
+// The terms of routers guide the training only, and a divergence is a part of the model's loss.
+TEST(Metrics, AValidationLossLeavesOutTheTermsOfRouters) {
+  const SharedDirectory directory;
+  const OutputConfig output{.metrics = directory.file("metrics.jsonl")};
+  const auto validation = [&](Experiment setup) {
+    setup.data.validation_samples = 5;
+    const WithMetrics run = run_with_metrics<double>(setup, output);
+    nlohmann::json record;
+    for (const nlohmann::json& one : run.records)
+      if (one.contains("validation_loss")) record = one;
+    EXPECT_EQ(record["validation_loss"], run.metrics.validations.back().result.loss);
+    return record;
+  };
+  // With a rate of 0 the predictions do not depend on the weights of the terms.
+  Experiment guided = with_experts(), unguided = guided;
+  guided.training.learning_rate = unguided.training.learning_rate = 0;
+  unguided.model.transformer.balance_loss = unguided.model.transformer.router_z_loss = 0;
+  const nlohmann::json with = validation(guided), without = validation(unguided);
+  EXPECT_EQ(with["validation_loss"], without["validation_loss"]);
+  EXPECT_EQ(with["validation_cross_entropy"], with["validation_loss"]);
+  EXPECT_GT(with["validation_balance_loss"].get<double>(), 0.5);  // 0.3 for each of two routers
+  EXPECT_GT(with["validation_router_z_loss"].get<double>(), 0);
+  EXPECT_EQ(without["validation_balance_loss"], 0);
+  const nlohmann::json vae = validation(train_test::small_vae());
+  EXPECT_NEAR(sum_of_parts(vae, {"validation_bce", "validation_kl_divergence"}),
+              vae["validation_loss"].get<double>(), 1e-12);
+}
+
+// Records of a resumed training cover the steps before the checkpoint as well.
+TEST(Metrics, OfRoutersGoOnAfterAResumption) {
+  if (!has_hdf5()) GTEST_SKIP();
+  const SharedDirectory directory, saves;
+  Experiment setup = with_experts();
+  setup.training.num_epochs = 4;  // of three steps
+  const OutputConfig output{.metrics = directory.file("metrics.jsonl"), .every_steps = 5};
+  const Checkpointing every_step{
+      .config = {.directory = saves.path(), .every_steps = 1, .keep = 0}};
+  const auto whole = run_with_metrics<double>(setup, output, every_step).records;
+  ASSERT_EQ(values_of(whole, "block1/router/dropped").size(), 2U);
+  for (const Size step : {2, 4, 5, 7}) {
+    SCOPED_TRACE(step);
+    const auto resumed =
+        run_with_metrics<double>(setup, output, {}, saves.file(fmt::format("step_{:010}.h5", step)))
+            .records;
+    ASSERT_EQ(resumed.size(), whole.size());
+    for (std::size_t r = 0; r < whole.size(); ++r)
+      for (const auto& [key, value] : whole[r].items())
+        if (key.find("/router/") != std::string::npos) {
+          EXPECT_NEAR(resumed[r][key].get<double>(), value.get<double>(), 1e-12) << key;
+        }
+  }
+  // A run with other records has the steps since the resumption, not those of another window.
+  const OutputConfig other{.metrics = directory.file("other.jsonl"), .every_steps = 3};
+  const auto records =
+      run_with_metrics<double>(setup, other, {}, saves.file("step_0000000007.h5")).records;
+  const auto each =
+      run_with_metrics<double>(setup, {.metrics = directory.file("each.jsonl"), .every_steps = 1})
+          .records;
+  const std::vector<double> dropped = values_of(each, "block1/router/dropped");
+  // Steps 8 and 9 have batches of 7 and 4 samples, whose choices are as many for each.
+  EXPECT_NEAR(values_of(records, "block1/router/dropped").front(),
+              (7 * dropped[7] + 4 * dropped[8]) / 11, 1e-12);
 }
 
 // An editor or a copy may leave blank lines. They do not hide the records behind them.

@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include <tessera/app/run_report.hpp>
+#include <tessera/app/training_lines.hpp>
 #include <tessera/app/validation_text.hpp>
 #include <tessera/base/text.hpp>
 #include <tessera/config/to_plan_input.hpp>
@@ -148,7 +149,8 @@ std::string results_text(const Config& config, const TrainingMetrics& metrics,
   };
   line("Devices used:", std::to_string(mesh.num_ranks()));
   line("Initial loss:", fmt::format("{:.6f}", metrics.initial_loss()));
-  line("Final loss:", fmt::format("{:.6f}", metrics.final_loss()));
+  line("Final loss:",
+       fmt::format("{:.6f}{}", metrics.final_loss(), parts_text(metrics.final_parts)));
   line("Wall time:", human_seconds(metrics.wall_seconds));
   if (metrics.steps == 0) {
     line("Steps:", "none was left");
@@ -172,8 +174,11 @@ std::string results_text(const Config& config, const TrainingMetrics& metrics,
 }
 
 nlohmann::json results_json(const TrainingMetrics& metrics) {
+  nlohmann::json parts = nlohmann::json::object();
+  for (const auto& [name, part] : metrics.final_parts) parts[std::string(name)] = part;
   return {{"initial_loss", metrics.initial_loss()},
           {"final_loss", metrics.final_loss()},
+          {"final_loss_parts", parts},
           {"epoch_losses", metrics.epoch_losses},
           {"steps", metrics.steps},
           {"samples", metrics.samples},

@@ -27,15 +27,22 @@ std::string rate_text(double flops_per_second, std::optional<double> peak) {
 
 }  // namespace
 
+std::string parts_text(const std::vector<NamedNumber>& parts) {
+  std::vector<std::string> texts;
+  for (const auto& [name, part] : parts) texts.push_back(fmt::format("{} {:.4g}", name, part));
+  return texts.empty() ? "" : fmt::format(" ({})", join(texts));
+}
+
 std::string training_line(const TrainingProgress& progress, std::optional<double> peak) {
   const StepReport& report = progress.report;
   return fmt::format(
-      "step {}/{} ({} left)  epoch {}/{}  loss {:.6g}  gradient {:.3g}  lr {:.3g}  {} samples/s  "
+      "step {}/{} ({} left)  epoch {}/{}  loss {:.6g}{}  gradient {:.3g}  lr {:.3g}  {} samples/s  "
       "{}  "
       "{}",
       with_thousands(report.step), with_thousands(progress.steps),
       clock_text(progress.seconds_left), with_thousands(progress.epoch),
-      with_thousands(progress.epochs), report.loss(), report.gradient_norm, report.learning_rate,
+      with_thousands(progress.epochs), report.loss(), parts_text(progress.loss_parts),
+      report.gradient_norm, report.learning_rate,
       with_thousands(static_cast<Size>(progress.samples_per_second)),
       rate_text(progress.flops_per_second, peak), human_bytes(progress.device_bytes));
 }

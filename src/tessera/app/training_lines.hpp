@@ -3,6 +3,7 @@
 
 #include <optional>
 #include <string>
+#include <vector>
 
 #include <tessera/train/reporter.hpp>
 
@@ -11,5 +12,9 @@ namespace tessera {
 /// Returns the line that shows the progress of a training. `peak` is the FLOP/s that the products
 /// of a rank reach, if they are known.
 std::string training_line(const TrainingProgress& progress, std::optional<double> peak);
+
+/// Returns the parts of a loss in parentheses, " (cross_entropy 2.1, balance_loss 0.01)", or "" for
+/// none.
+std::string parts_text(const std::vector<NamedNumber>& parts);
 
 }  // namespace tessera

@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include <tessera/app/training_lines.hpp>
 #include <tessera/app/validation_text.hpp>
 #include <tessera/config/to_plan_input.hpp>
 #include <tessera/data/data_row.hpp>
@@ -37,7 +38,7 @@ std::optional<Measure> measure_of(const Config& config) {
       return Measure{"elbo", "ELBO:", "{:.3f} a sample, on unseen samples",
                      [](const Validation& v) { return -v.loss; }};
     case LossKind::cross_entropy:
-      if (const std::optional<double> best = best_loss(config))
+      if (const std::optional<double> best = best_loss(config); best && *best > 0)
         return Measure{"percent_above_best", "Above the best:", "{:.2f} %",
                        [best](const Validation& v) { return 100 * (v.loss / *best - 1); }};
       return Measure{"perplexity", "Perplexity:", "{:.3f}, on unseen samples",
@@ -54,7 +55,8 @@ std::optional<Measure> measure_of(const Config& config) {
 std::string validation_text(const Config& config, const TrainingMetrics& metrics) {
   if (metrics.validations.empty()) return "";
   const Validation& last = metrics.validations.back().result;
-  std::string text = fmt::format("  {:<16} {:.6f}\n", "Validation loss:", last.loss);
+  std::string text =
+      fmt::format("  {:<16} {:.6f}{}\n", "Validation loss:", last.loss, parts_text(last.parts));
   if (const auto best = metrics.best_validation();
       best && best->epoch != metrics.validations.back().epoch)
     text += fmt::format("  {:<16} {:.6f}, after epoch {}\n", "Smallest of all:", best->result.loss,
@@ -77,6 +79,9 @@ nlohmann::json validation_json(const Config& config, const TrainingMetrics& metr
   }
   nlohmann::json document{
       {"samples", config.data.validation_samples}, {"epochs", epochs}, {"losses", losses}};
+  for (const EpochValidation& one : metrics.validations)
+    for (const auto& [name, part] : one.result.parts)
+      document["parts"][std::string(name)].push_back(part);
   if (measure) document["measure"] = {{"name", measure->key}, {"values", values}};
   if (const auto best = metrics.best_validation())
     document["smallest"] = {{"epoch", best->epoch}, {"loss", best->result.loss}};

@@ -13,7 +13,8 @@ namespace tessera {
 std::string validation_text(const Config& config, const TrainingMetrics& metrics);
 
 /// Returns samples, epochs and losses of all validations, the "smallest" loss with its epoch, and
-/// if they exist the "measure" with its name and the "best_loss", the smallest possible one.
+/// if they exist the "parts" by name (Validation::parts), the "measure" with its name and the
+/// "best_loss", the smallest possible one.
 nlohmann::json validation_json(const Config& config, const TrainingMetrics& metrics);
 
 }  // namespace tessera

@@ -38,11 +38,16 @@ void for_each_text(State& state, Size version, const F& f) {
 template <class Row>
 constexpr Size width_of = static_cast<Size>(sizeof(Row) / sizeof(double));
 
+/// Calls f(name, list) for each list of this version of the format.
 template <class State, class F>
-void for_each_list(State& state, const F& f) {
+void for_each_list(State& state, Size version, const F& f) {
   f("epoch_losses", state.epoch_losses);
   f("losses_so_far", state.losses_so_far);
   f("validations", state.validations);
+  if (version < 3) return;
+  f("layer_losses_so_far", state.layer_losses_so_far);
+  f("validation_parts", state.validation_parts);
+  f("routing_so_far", state.routing_so_far);
 }
 
 template <class Row>
@@ -122,7 +127,7 @@ void create_checkpoint(const std::string& path, const std::vector<CheckpointTens
     file.set_attribute(name, checksum_attribute, hash_of_text(text));
   });
   add_contents(file, tensors);
-  for_each_list(state, [&](const char* name, const auto& list) {
+  for_each_list(state, checkpoint_version, [&](const char* name, const auto& list) {
     const Shape shape = shape_of(list);
     file.add_array({name, shape, DType::float64});
     file.write(name, DType::float64, whole(shape), list.data());
@@ -147,7 +152,7 @@ TrainingState read_state(const std::string& path) {
     check_hash(file, path, name, hash_of_text(text));
   });
   const std::vector<ArrayFacts> arrays = file.arrays();
-  for_each_list(state, [&](const char* name, auto& list) {
+  for_each_list(state, version_of(file, path), [&](const char* name, auto& list) {
     using Row = typename std::decay_t<decltype(list)>::value_type;
     const auto facts = std::find_if(arrays.begin(), arrays.end(),
                                     [&](const ArrayFacts& array) { return array.name == name; });

@@ -13,7 +13,7 @@
 namespace tessera {
 
 /// The format that this program writes, and the newest one that it reads.
-inline constexpr Size checkpoint_version = 2;
+inline constexpr Size checkpoint_version = 3;
 
 /// The most bytes that a rank reads, writes or copies from the device at once.
 inline constexpr Size checkpoint_piece = 32 << 20;

@@ -206,6 +206,8 @@ void CheckpointStore::save(const Engine<T>& engine, const TrainingState& state) 
     collectively(ranks_, [&] {
       check_finite("the loss of an epoch", state.epoch_losses.data(), state.epoch());
       check_finite("the loss of a batch", state.losses_so_far.data(), state.batch());
+      check_finite("the loss of a layer", state.layer_losses_so_far.data(),
+                   static_cast<Size>(state.layer_losses_so_far.size()));
       if (ranks_.rank() != 0) return;
       if (!lock_->is_held())
         throw ConfigError("checkpoint.directory", config_.directory,

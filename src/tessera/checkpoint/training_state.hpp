@@ -16,12 +16,19 @@ struct TrainingState {
   Size step = 0;  ///< steps made
   LossScaleState loss_scale{};
   std::vector<double> epoch_losses{};  ///< one per finished epoch
-  /// Loss sums of the batches of the unfinished epoch; with ignored targets, the mean loss times
-  /// all targets. Their number is the position in the data, whose order follows from seed and
-  /// epoch.
+  /// Loss sums of the predictions of the batches of the unfinished epoch; with ignored targets, the
+  /// mean loss times all targets. Their number is the position in the data, whose order follows
+  /// from seed and epoch.
   std::vector<double> losses_so_far{};
+  /// Sums of the terms that layers add to these losses (loss_terms_of()), batch after batch.
+  std::vector<double> layer_losses_so_far{};
   /// Epoch, loss and relative error of each validation; the error may be NaN.
   std::vector<std::array<double, 3>> validations{};
+  /// Validation::parts of each validation, one after another.
+  std::vector<double> validation_parts{};
+  /// The step of the latest record of metrics, and the sums of BatchFacts::routing since then;
+  /// empty without metrics or routers.
+  std::vector<double> routing_so_far{};
   std::string config{};      ///< resolved, as JSON
   std::string provenance{};  ///< provenance of the run that wrote it, as JSON
   std::string data{};        ///< sample_checksums()

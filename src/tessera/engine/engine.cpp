@@ -231,7 +231,7 @@ Size Engine<T>::change_samples(Size samples, Size validation_samples) {
 
 template <class T>
 void Engine<T>::resume(Size steps, const LossScaleState& loss_scale,
-                       const std::vector<double>& first_loss_sums) {
+                       const std::vector<LossParts>& first_loss_sums) {
   optimizer_step_.resume(steps, loss_scale);
   sums_.set_first_loss_sums(first_loss_sums);
   // A step gathers sharded copies after the update, so these actions are repeated here.

@@ -77,7 +77,7 @@ class Engine {
   /// Continues after `steps` steps, when parameters and moments are already set. `first_loss_sums`
   /// are those that StepSums returned at that step. Collective over the mesh.
   void resume(Size steps, const LossScaleState& loss_scale,
-              const std::vector<double>& first_loss_sums);
+              const std::vector<LossParts>& first_loss_sums);
 
   const Plan& plan() const { return plan_; }
   const StatePlan& state() const { return state_; }

@@ -6,16 +6,22 @@
 
 #include <tessera/base/view.hpp>
 #include <tessera/engine/plan_communicators.hpp>
+#include <tessera/nn/models/loss_terms.hpp>
 #include <tessera/plan/plan.hpp>
 
 namespace tessera {
 
-/// The mean loss of a batch, and the part of it that layers add.
-struct MeanLoss {
-  double total = 0, layers = 0;
-  /// Returns the loss with this weight of the other part.
-  double weighted(double weight) const { return (total - layers) * weight + layers; }
+/// Sums of losses, or their means.
+struct LossParts {
+  double predictions = 0;        ///< the loss of the predictions
+  std::vector<double> layers{};  ///< what layers add to it: the terms of loss_terms_of()
+
+  double total() const;
+  /// Adds `factor` times the other parts.
+  void add(const LossParts& other, double factor = 1);
 };
+/// Returns the loss that a validation reports, without the terms that only guide a training.
+double validation_loss(const ModelSpec& model, const LossParts& parts);
 
 /// The fp64 sums of a training in device memory, in the sections of SumsPlan: losses of the batches
 /// of an epoch and of a validation, errors against exact solutions, numbers of targets that count,
@@ -41,16 +47,16 @@ class StepSums {
   /// Returns the mean losses of consecutive batches, over all ranks, and sets their sums to zero.
   /// `global_samples` holds the samples of each whole batch; `first` is the number of the first
   /// batch. Collective over RankSet::loss.
-  std::vector<MeanLoss> take_losses(const std::vector<Size>& global_samples, Size first);
+  std::vector<LossParts> take_losses(const std::vector<Size>& global_samples, Size first);
   /// Returns the rank's sum of the losses of consecutive batches. The sums stay. Waits for the
   /// device.
-  double own_losses(const Range& batches) const;
+  LossParts own_losses(const Range& batches) const;
   /// Returns the sums of losses of the first `steps` batches, over all ranks. The sums stay.
   /// Reduces as many elements as take_losses() does for a whole epoch, so that both add in the same
   /// order. Collective over RankSet::loss.
-  std::vector<double> first_loss_sums(Size steps) const;
+  std::vector<LossParts> first_loss_sums(Size steps) const;
   /// Sets the sums of losses of the first batches to what first_loss_sums() returned.
-  void set_first_loss_sums(const std::vector<double>& first_loss_sums);
+  void set_first_loss_sums(const std::vector<LossParts>& first_loss_sums);
   /// Returns the relative error of the evaluated predictions u against the exact solutions v,
   /// ||u - v|| / ||v|| in the L2 norm, and sets the sums to zero. Collective over RankSet::loss.
   double take_solution_error();
@@ -83,6 +89,8 @@ class StepSums {
  private:
   /// Returns the number of loss sums of a batch.
   Size per_batch() const { return loss_sums(input_, 1); }
+  /// Returns the parts of the sums of `batches` batches in host memory.
+  LossParts parts_of(const double* sums, Size batches = 1) const;
   Vector<double> run(Size first, Size count) const;
   /// Reduces a run over RankSet::loss and copies all sums to the host.
   void fetch(const Vector<double>& sums);
@@ -91,6 +99,7 @@ class StepSums {
   static void clear(const Vector<double>& sums);
 
   const PlanInput& input_;
+  LossTerms terms_;
   const Communicator& ranks_;
   SumsPlan places_;
   Vector<double> sums_;

@@ -2,6 +2,7 @@
 #include <iterator>
 #include <set>
 
+#include <tessera/nn/models/loss_terms.hpp>
 #include <tessera/optim/square_limbs.hpp>
 #include <tessera/plan/collectives.hpp>
 #include <tessera/plan/grains.hpp>
@@ -150,7 +151,7 @@ std::vector<CollectivePlan> plan_collectives(const Plan& plan, Size rank) {
                     Cadence::check);
   if (plan.input.writes_checkpoints) add_sums(epoch_losses, "loss sums", Cadence::checkpoint);
   collector.add(RankSet::mesh, Operation::all_reduce,
-                (report_values + sums_of(plan.input.model).routing) * size_of(DType::float64),
+                (report_values + reported_sums(plan.input.model)) * size_of(DType::float64),
                 "loss and norm", Cadence::report);
   if (plan.input.hashes_steps)
     collector.add(RankSet::mesh, Operation::all_reduce,

@@ -34,6 +34,13 @@ std::vector<std::pair<std::string, double>> routing_metrics(const ModelSpec& mod
   return metrics;
 }
 
+/// Returns the parts of the loss of a report (named_parts()).
+std::vector<NamedNumber> mean_parts(const PlanInput& input, const StepReport& report) {
+  LossParts mean;
+  mean.add(report.loss_sum, 1 / static_cast<double>(report.loss_count));
+  return named_parts(input, mean);
+}
+
 /// Returns the step of the first progress: after about 2 s on a slow core, but not after more than
 /// 1000 steps. All ranks know it without a message; at that step rank 0 knows how long steps take.
 Size first_shown(const Plan& plan) {
@@ -47,7 +54,7 @@ Size first_shown(const Plan& plan) {
 template <class T>
 void Reporter<T>::Window::add(const StepReport& report) {
   StepReport added = report;
-  added.loss_sum += sum.loss_sum;
+  added.loss_sum.add(sum.loss_sum);
   added.loss_count += sum.loss_count;
   added.samples += sum.samples;
   for (std::size_t i = 0; i < sum.routing.size(); ++i) added.routing[i] += sum.routing[i];
@@ -62,14 +69,15 @@ StepReport Reporter<T>::Window::take(double seconds) {
 
 template <class T>
 Reporter<T>::Reporter(const Reporting& reporting, TrainingSession<T>& session, Size epochs,
-                      Size epochs_left)
+                      Size epochs_left, const std::vector<double>& routing_so_far)
     : reporting_(reporting),
       session_(session),
       is_first_rank_(session.world().rank() == 0),
       first_step_(session.steps()),
       last_step_(session.steps() - session.batches_done() +
                  epochs_left * session.data().num_batches()),
-      epochs_(epochs) {
+      epochs_(epochs),
+      last_record_(first_step_) {
   check_same_everywhere(session.world(), "reporting.line", reporting.line ? 1 : 0);
   if (reporting.line) activity_.emplace("training: first steps");
   if (reporting.output.enabled() || !reporting.output.hashes.empty())
@@ -83,6 +91,11 @@ Reporter<T>::Reporter(const Reporting& reporting, TrainingSession<T>& session, S
     const Size every = reporting.output.every_steps;
     const Size since_record = every > 0 ? first_step_ % every : session.batches_done();
     session.report_from(std::max(session.batches_done() - since_record, Size{0}));
+    last_record_ -= since_record;
+    // Other sums are of another record: this run writes them after other steps.
+    if (records_routing() && !routing_so_far.empty() &&
+        static_cast<Size>(routing_so_far.front()) == last_record_)
+      recorded_.sum.routing.assign(routing_so_far.begin() + 1, routing_so_far.end());
   }
   if (reporting.line) next_shown_ = first_step_ + first_shown(session.plan());
 }
@@ -113,10 +126,7 @@ void Reporter<T>::report(Size epoch, double stepping_seconds) {
     if (log_) log_->write_hashes(step, names, hashes);
   }
   if (!for_person && !for_files) return;
-  const auto [report, steps_until_next] =
-      session_.report(for_person && is_first_rank_ ? steps_until_shown() : 0);
-  shown_.add(report);
-  recorded_.add(report);
+  const double steps_until_next = make_report(for_person);
   if (for_person) {
     next_shown_ = steps_until_next < static_cast<double>(last_step_)
                       ? step + static_cast<Size>(steps_until_next)
@@ -125,8 +135,28 @@ void Reporter<T>::report(Size epoch, double stepping_seconds) {
   }
   if (for_files) {
     next_record_ = next_record();
+    last_record_ = step;
     if (log_) record(epoch, stepping_seconds);
   }
+}
+
+template <class T>
+double Reporter<T>::make_report(bool for_person) {
+  const auto [report, steps_until_next] =
+      session_.report(for_person && is_first_rank_ ? steps_until_shown() : 0);
+  shown_.add(report);
+  recorded_.add(report);
+  return steps_until_next;
+}
+
+template <class T>
+std::vector<double> Reporter<T>::routing_so_far() {
+  if (!records_routing()) return {};
+  make_report(false);
+  std::vector<double> sums{static_cast<double>(last_record_)};
+  const std::vector<double>& routing = recorded_.sum.routing;
+  sums.insert(sums.end(), routing.begin(), routing.end());
+  return sums;
 }
 
 template <class T>
@@ -135,8 +165,10 @@ void Reporter<T>::show(Size epoch, double stepping_seconds) {
   const double rate = shown_.samples_per_second(stepping_seconds);
   const Plan& plan = session_.plan();
   const double batches_per_second = rate / static_cast<double>(plan.input.batch_size);
+  const StepReport report = shown_.take(stepping_seconds);
   activity_->update(reporting_.line(
-      {.report = shown_.take(stepping_seconds),
+      {.report = report,
+       .loss_parts = mean_parts(plan.input, report),
        .epoch = epoch,
        .epochs = epochs_,
        .steps = last_step_,
@@ -156,6 +188,7 @@ void Reporter<T>::record(Size epoch, double stepping_seconds) {
                                    {"gradient_norm", report.gradient_norm},
                                    {"learning_rate", report.learning_rate},
                                    {"samples_per_second", rate}};
+  for (const NamedNumber& part : mean_parts(session_.plan().input, report)) numbers.push_back(part);
   const auto routing = routing_metrics(session_.plan().input.model, report.routing);
   numbers.insert(numbers.end(), routing.begin(), routing.end());
   log_->write(report.step, epoch, numbers);
@@ -165,6 +198,11 @@ template <class T>
 void Reporter<T>::validated(Size epoch, const Validation& result) {
   if (!log_) return;
   std::vector<NamedNumber> numbers{{"validation_loss", result.loss}};
+  std::vector<std::string> names;
+  for (const auto& [name, value] : result.parts)
+    names.push_back(fmt::format("validation_{}", name));
+  for (std::size_t i = 0; i < names.size(); ++i)
+    numbers.emplace_back(names[i], result.parts[i].second);
   if (result.solution_error) numbers.emplace_back("solution_error", *result.solution_error);
   log_->write(session_.steps(), epoch, numbers);
 }

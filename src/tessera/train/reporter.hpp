@@ -5,6 +5,7 @@
 #include <limits>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include <tessera/base/timer.hpp>
 #include <tessera/process/progress.hpp>
@@ -16,6 +17,7 @@ namespace tessera {
 /// The progress of a training, for a person who watches.
 struct TrainingProgress {
   StepReport report{};                    ///< since the previous progress
+  std::vector<NamedNumber> loss_parts{};  ///< of report.loss(); see named_parts()
   Size epoch = 0, epochs = 0, steps = 0;  ///< the epoch of the last step; all that are to be made
   double samples_per_second = 0;          ///< since the previous progress
   double flops_per_second = 0;            ///< of a rank on average; matrix products only
@@ -37,8 +39,10 @@ struct Reporting {
 template <class T>
 class Reporter {
  public:
-  /// Opens the files. `epochs_left` epochs will follow.
-  Reporter(const Reporting& reporting, TrainingSession<T>& session, Size epochs, Size epochs_left);
+  /// Opens the files. `epochs_left` epochs will follow. `routing_so_far`: that of the checkpoint
+  /// from which the training resumes.
+  Reporter(const Reporting& reporting, TrainingSession<T>& session, Size epochs, Size epochs_left,
+           const std::vector<double>& routing_so_far);
 
   /// Returns true if a report is due after the steps that are made.
   bool is_due() const {
@@ -46,6 +50,8 @@ class Reporter {
   }
   /// Makes a report that is due. `stepping_seconds` is the time in steps so far.
   void report(Size epoch, double stepping_seconds);
+  /// Returns TrainingState::routing_so_far.
+  std::vector<double> routing_so_far();
   /// Writes the result of a validation.
   void validated(Size epoch, const Validation& result);
   /// Returns why files are incomplete; "" if they are complete, and on ranks other than 0.
@@ -68,6 +74,11 @@ class Reporter {
     const OutputConfig& output = reporting_.output;
     return !output.hashes.empty() && session_.steps() % output.hash_every_steps == 0;
   }
+  /// Adds a report of the steps since the latest one. Returns the steps until the next progress.
+  double make_report(bool for_person);
+  bool records_routing() const {
+    return reporting_.output.enabled() && sums_of(session_.plan().input.model).routing > 0;
+  }
   double steps_until_shown() const;
   Size next_record() const;
   void show(Size epoch, double stepping_seconds);
@@ -79,6 +90,7 @@ class Reporter {
   TrainingSession<T>& session_;
   bool is_first_rank_;
   Size first_step_, last_step_, epochs_;
+  Size last_record_;               ///< the step after which the present record began
   std::optional<MetricsLog> log_;  ///< on rank 0
   Timer clock_;
   std::optional<Activity> activity_;  ///< with a line

@@ -34,6 +34,15 @@ bool adds_term(const PlanInput& input, RankSet ranks, Size rank) {
 
 }  // namespace
 
+std::vector<NamedNumber> named_parts(const PlanInput& input, const LossParts& parts) {
+  const LossTerms terms = loss_terms_of(input.model);
+  if (terms.all.empty()) return {};
+  std::vector<NamedNumber> named{{name_of(input.loss), parts.predictions}};
+  for (std::size_t t = 0; t < parts.layers.size(); ++t)
+    named.emplace_back(terms.all[t].name, parts.layers[t]);
+  return named;
+}
+
 template <class T>
 TrainingData<T> make_data(const Plan& plan, Size rank, const DataConfig& config) {
   TrainingData<T> data{Dataset<T>::generate(plan, rank, config)};
@@ -50,7 +59,7 @@ TrainingSession<T>::TrainingSession(const TrainingConfig& training, const Plan& 
       plan_(plan),
       last_plan_(plan_last_batch(plan, plan.input.samples)),
       last_validation_plan_(plan_last_batch(plan, plan.input.validation_samples)),
-      report_sums_("tessera::report", report_values + sums_of(plan.input.model).routing) {
+      report_sums_("tessera::report", report_values + reported_sums(plan.input.model)) {
   const Activity activity("setting up the model");
   // All ranks make the communicators together before one of them can fail.
   const PlanCommunicators communicators(plan.input, mesh_);
@@ -108,10 +117,15 @@ std::vector<double> TrainingSession<T>::run_epoch(const std::function<bool()>& g
   }
   next_batch_ = 0;
   ++since_.epochs;
-  std::vector<double> means = losses();
-  for (std::size_t b = static_cast<std::size_t>(reported_batches_); b < means.size(); ++b) {
+  std::vector<double> means;
+  epoch_parts_ = {};
+  const std::vector<LossParts> losses = engine_->sums().take_losses(global_samples_, 0);
+  for (std::size_t b = 0; b < losses.size(); ++b) {
+    means.push_back(losses[b].total());
+    epoch_parts_.add(losses[b], 1 / static_cast<double>(losses.size()));
+    if (static_cast<Size>(b) < reported_batches_) continue;
     const Size count = plan_.input.loss_count(global_samples_[b]);
-    finished_losses_ += means[b] * static_cast<double>(count);
+    finished_losses_.add(losses[b], static_cast<double>(count));
     finished_loss_count_ += count;
   }
   reported_batches_ = 0;
@@ -123,23 +137,27 @@ std::pair<StepReport, double> TrainingSession<T>::report(double wish) {
   ++since_.reports;
   const Range batches{reported_batches_, next_batch_ - reported_batches_};
   StepReport report{.step = steps_,
-                    .loss_sum = std::exchange(finished_losses_, 0),
+                    .loss_sum = std::exchange(finished_losses_, {}),
                     .loss_count = std::exchange(finished_loss_count_, 0),
                     .samples = samples_since_ - std::exchange(reported_samples_, samples_since_)};
   for (Size b = batches.begin; b < batches.end(); ++b)
     report.loss_count += plan_.input.loss_count(global_samples_[b]);
   reported_batches_ = next_batch_;
   const auto adds = [&](RankSet ranks) { return adds_term(plan_.input, ranks, mesh_.rank()); };
-  report_sums_(0) = adds(RankSet::loss) ? engine_->sums().own_losses(batches) : 0;
+  const LossParts own = engine_->sums().own_losses(batches);
+  const Size terms = static_cast<Size>(own.layers.size());
+  report_sums_(0) = adds(RankSet::loss) ? own.predictions : 0;
   report_sums_(1) = adds(RankSet::split) ? engine_->own_squared_norm() : 0;
   report_sums_(2) = wish;
+  std::vector<double> more = own.layers;
   const std::vector<double> routing = engine_->sums().take_own_routing();
-  for (std::size_t i = 0; i < routing.size(); ++i)
-    report_sums_(report_values + i) = adds(RankSet::loss) ? routing[i] : 0;
+  more.insert(more.end(), routing.begin(), routing.end());
+  for (std::size_t i = 0; i < more.size(); ++i)
+    report_sums_(report_values + i) = adds(RankSet::loss) ? more[i] : 0;
   engine_->communicators()[RankSet::mesh].all_reduce(report_sums_);
-  report.loss_sum += report_sums_(0);
-  report.routing.assign(report_sums_.data() + report_values,
-                        report_sums_.data() + report_sums_.extent(0));
+  const double* const sums = report_sums_.data() + report_values;
+  report.loss_sum.add({report_sums_(0), {sums, sums + terms}});
+  report.routing.assign(sums + terms, sums + reported_sums(plan_.input.model));
   report.gradient_norm = std::sqrt(report_sums_(1));
   report.learning_rate = learning_rate_at(training_.schedule, training_.learning_rate, steps_ - 1);
   return {report, report_sums_(2)};
@@ -153,7 +171,7 @@ std::pair<std::vector<std::string>, std::vector<std::uint64_t>> TrainingSession<
 }
 
 template <class T>
-std::vector<double> TrainingSession<T>::losses_for_checkpoint() {
+std::vector<LossParts> TrainingSession<T>::losses_for_checkpoint() {
   ++since_.checkpoints;
   return engine_->sums().first_loss_sums(next_batch_);
 }
@@ -162,14 +180,21 @@ template <class T>
 void TrainingSession<T>::resume(const TrainingState& state) {
   steps_ = state.step;
   next_batch_ = reported_batches_ = state.batch();
-  engine_->resume(state.step, state.loss_scale, state.losses_so_far);
+  const std::size_t terms = loss_terms_of(plan_.input.model).all.size();
+  std::vector<double> layers = state.layer_losses_so_far;
+  layers.resize(state.losses_so_far.size() * terms);  // files of version 2 have sums of all parts
+  std::vector<LossParts> losses;
+  for (std::size_t b = 0; b < state.losses_so_far.size(); ++b)
+    losses.push_back(
+        {state.losses_so_far[b], {layers.data() + b * terms, layers.data() + (b + 1) * terms}});
+  engine_->resume(state.step, state.loss_scale, losses);
 }
 
 template <class T>
 std::vector<double> TrainingSession<T>::losses() {
   std::vector<double> means;
-  for (const MeanLoss& loss : engine_->sums().take_losses(global_samples_, 0))
-    means.push_back(loss.total);
+  for (const LossParts& loss : engine_->sums().take_losses(global_samples_, 0))
+    means.push_back(loss.total());
   return means;
 }
 
@@ -187,12 +212,15 @@ Validation TrainingSession<T>::validate() {
   for (Size k = 0; k < data_->validation->num_batches(); ++k)
     engine_->evaluate(data_->validation->batch(k), first_slot + k, {});
   ++since_.validations;
-  const std::vector<MeanLoss> losses = engine_->sums().take_losses(validation_samples_, first_slot);
-  const double weight = engine_->sums().take_weight(plan_.input.validation_samples);
-  Validation result;
+  const std::vector<LossParts> losses =
+      engine_->sums().take_losses(validation_samples_, first_slot);
+  LossParts mean;
   for (std::size_t k = 0; k < losses.size(); ++k)
-    result.loss += losses[k].weighted(weight) * static_cast<double>(validation_samples_[k]) /
-                   static_cast<double>(plan_.input.validation_samples);
+    mean.add(losses[k], static_cast<double>(validation_samples_[k]) /
+                            static_cast<double>(plan_.input.validation_samples));
+  mean.predictions *= engine_->sums().take_weight(plan_.input.validation_samples);
+  Validation result{.loss = validation_loss(plan_.input.model, mean),
+                    .parts = named_parts(plan_.input, mean)};
   if (plan_.input.compares_solutions())
     result.solution_error = engine_->sums().take_solution_error();
   return result;
@@ -209,7 +237,7 @@ void TrainingSession<T>::begin_traffic() {
   mesh_.world().ledger().reset();
   since_ = {};
   last_steps_since_ = samples_since_ = reported_samples_ = finished_loss_count_ = 0;
-  finished_losses_ = 0;
+  finished_losses_ = {};
 }
 
 template <class T>

@@ -13,29 +13,36 @@
 #include <tessera/engine/engine.hpp>
 #include <tessera/engine/replicas.hpp>
 #include <tessera/engine/state_hashes.hpp>
+#include <tessera/io/event_file.hpp>
 #include <tessera/mesh/mesh.hpp>
 
 namespace tessera {
 
 /// The result of a validation.
 struct Validation {
-  double loss = 0;
+  double loss = 0;  ///< without the terms that only guide the training (LossTerm)
   /// Relative error in the L2 norm, if the exact solution is known.
   std::optional<double> solution_error{};
+  /// The parts of the loss, and what was left out of it; empty if layers add nothing to the loss.
+  std::vector<NamedNumber> parts{};
 };
+
+/// Returns the parts of a loss with their names, first that of the predictions; none if layers add
+/// nothing to the loss.
+std::vector<NamedNumber> named_parts(const PlanInput& input, const LossParts& parts);
 
 /// The measurements of the steps since the previous report, over all ranks.
 struct StepReport {
   Size step = 0;  ///< steps made, with those before a resumption
-  double loss_sum = 0;
-  Size loss_count = 0;       ///< terms of loss_sum
+  LossParts loss_sum{};
+  Size loss_count = 0;       ///< losses in loss_sum
   Size samples = 0;          ///< without those before a resumption
   double gradient_norm = 0;  ///< of the last step, before clipping by norm
   double learning_rate = 0;  ///< of the last step
   /// BatchFacts::routing of all routers, one after another.
   std::vector<double> routing{};
 
-  double loss() const { return loss_sum / static_cast<double>(loss_count); }
+  double loss() const { return loss_sum.total() / static_cast<double>(loss_count); }
 };
 
 /// The samples of a training.
@@ -74,7 +81,7 @@ class TrainingSession {
   /// Returns the number of batches of the epoch on which steps were made.
   Size batches_done() const { return next_batch_; }
   /// Returns the loss sums of these batches for a checkpoint, whose calls join the planned traffic.
-  std::vector<double> losses_for_checkpoint();
+  std::vector<LossParts> losses_for_checkpoint();
   /// Returns the report of the steps since the previous report, and the sum over ranks of `wish`.
   /// Waits for the device.
   std::pair<StepReport, double> report(double wish);
@@ -86,6 +93,8 @@ class TrainingSession {
   void resume(const TrainingState& state);
   /// Returns the loss of the latest step on each batch of the epoch.
   std::vector<double> losses();
+  /// Returns the parts of the mean batch loss of the latest complete epoch of run_epoch().
+  const LossParts& epoch_parts() const { return epoch_parts_; }
   /// Evaluates the validation samples in batches as large as those of a step.
   Validation validate();
 
@@ -126,8 +135,9 @@ class TrainingSession {
   Size steps_ = 0, next_batch_ = 0;
   // Since the previous report, which included so many batches of the epoch and so many samples:
   Size reported_batches_ = 0, reported_samples_ = 0;
-  double finished_losses_ = 0;  ///< of batches of earlier epochs
+  LossParts finished_losses_;  ///< of batches of earlier epochs
   Size finished_loss_count_ = 0;
+  LossParts epoch_parts_;
   Kokkos::View<double*, Kokkos::HostSpace> report_sums_;
   // Since begin_traffic():
   PlannedRun since_{};  ///< its steps are those on full batches

@@ -229,7 +229,8 @@ TrainingMetrics Trainer<T>::train(const Plan& plan, const MakeData& make_data,
   session_->begin_traffic();
   const Size epochs = config_.training.num_epochs;
   Reporter<T> reporter(reporting_, *session_, epochs,
-                       epochs - static_cast<Size>(metrics.epoch_losses.size()));
+                       epochs - static_cast<Size>(metrics.epoch_losses.size()),
+                       state.routing_so_far);
   try {
     run_epochs(observe, metrics, reporter);
   } catch (const Error& error) {
@@ -285,10 +286,17 @@ void Trainer<T>::read_checkpoint(const std::string& path, const TrainingState& s
   session_->resume(state);
   metrics.resumed_at = state.step;
   metrics.epoch_losses = state.epoch_losses;
-  for (const auto& [epoch, loss, error] : state.validations)
-    metrics.validations.push_back(
-        {static_cast<Size>(epoch),
-         {loss, std::isnan(error) ? std::nullopt : std::optional(error)}});
+  const std::size_t parts =
+      state.validations.empty() ? 0 : state.validation_parts.size() / state.validations.size();
+  for (std::size_t v = 0; v < state.validations.size(); ++v) {
+    const auto& [epoch, loss, error] = state.validations[v];
+    Validation result{loss, std::isnan(error) ? std::nullopt : std::optional(error)};
+    if (parts > 0) {
+      const double* const first = state.validation_parts.data() + v * parts;
+      result.parts = named_parts(session_->plan().input, {first[0], {first + 1, first + parts}});
+    }
+    metrics.validations.push_back({static_cast<Size>(epoch), result});
+  }
 }
 
 /// Runs `write`. A failure ends the training unless checkpoint.on_failure is "continue". `is_last`:
@@ -310,16 +318,23 @@ void Trainer<T>::attempt(TrainingMetrics& metrics, bool is_last,
 }
 
 template <class T>
-void Trainer<T>::save(TrainingMetrics& metrics, bool is_last) {
+void Trainer<T>::save(TrainingMetrics& metrics, Reporter<T>& reporter, bool is_last) {
   const Activity activity("writing a checkpoint");
   TrainingState state;
   state.step = session_->steps();
   state.loss_scale = engine().loss_scale().state();
   state.epoch_losses = metrics.epoch_losses;
-  state.losses_so_far = session_->losses_for_checkpoint();
-  for (const EpochValidation& one : metrics.validations)
+  for (const LossParts& losses : session_->losses_for_checkpoint()) {
+    state.losses_so_far.push_back(losses.predictions);
+    state.layer_losses_so_far.insert(state.layer_losses_so_far.end(), losses.layers.begin(),
+                                     losses.layers.end());
+  }
+  state.routing_so_far = reporter.routing_so_far();
+  for (const EpochValidation& one : metrics.validations) {
     state.validations.push_back(
         {static_cast<double>(one.epoch), one.result.loss, one.result.solution_error.value_or(NAN)});
+    for (const auto& [name, part] : one.result.parts) state.validation_parts.push_back(part);
+  }
   constexpr auto replace = nlohmann::json::error_handler_t::replace;  // paths may not be UTF-8
   state.config = config_as_json(fit_config_).dump(-1, ' ', false, replace);
   state.provenance = checkpointing_.provenance.dump(-1, ' ', false, replace);
@@ -331,6 +346,19 @@ void Trainer<T>::save(TrainingMetrics& metrics, bool is_last) {
     if (is_last) store.finish();
   });
   saves_->schedule.saved();
+}
+
+/// Throws Error (wrong_result) if the last validation has a loss that is not finite. With patience,
+/// such a validation is one without a new smallest loss.
+template <class T>
+void Trainer<T>::check_validation(const TrainingMetrics& metrics) const {
+  const auto& [epoch, result] = metrics.validations.back();
+  collectively(world_, [&] {
+    if (config_.training.patience == 0 && !std::isfinite(result.loss))
+      throw Error(ExitCode::wrong_result,
+                  "training diverged: the validation loss of epoch {} is {}", epoch,
+                  std::isnan(result.loss) ? "not a number" : "infinite");
+  });
 }
 
 /// Decides after a validation if the training ends early. Returns true if its state is among the
@@ -377,7 +405,7 @@ void Trainer<T>::run_epochs(const EpochObserver& observe, TrainingMetrics& metri
       metrics.stepping_seconds += stepping.seconds();
       if (has_call) call->second();
       if (is_written) attempt(metrics, false, [&] { saves_->store.finish(); });
-      if (!is_last && move != NextMove::go_on) save(metrics, move == NextMove::stop);
+      if (!is_last && move != NextMove::go_on) save(metrics, reporter, move == NextMove::stop);
       stepping.restart();
       return move != NextMove::stop;
     });
@@ -385,6 +413,7 @@ void Trainer<T>::run_epochs(const EpochObserver& observe, TrainingMetrics& metri
     const double loss =
         std::accumulate(losses.begin(), losses.end(), 0.0) / static_cast<double>(losses.size());
     metrics.epoch_losses.push_back(loss);
+    metrics.final_parts = named_parts(session_->plan().input, session_->epoch_parts());
     // Ranks along `model` computed the loss separately, but must stop together.
     collectively(world_, [&] {
       if (!std::isfinite(loss))
@@ -395,12 +424,13 @@ void Trainer<T>::run_epochs(const EpochObserver& observe, TrainingMetrics& metri
     if (session_->validates_after(epoch)) {
       metrics.validations.push_back({epoch, session_->validate()});
       reporter.validated(epoch, metrics.validations.back().result);
+      check_validation(metrics);
       is_best = judge_validation(metrics);
     }
     const bool is_last = epoch == config_.training.num_epochs || metrics.stopped_early;
     if (observe) observe(epoch, loss);
     const bool ends = move == NextMove::stop || (saves_ && is_last && checkpointing_.config.at_end);
-    if (ends || is_best || move == NextMove::save) save(metrics, ends);
+    if (ends || is_best || move == NextMove::save) save(metrics, reporter, ends);
   }
   if (saves_) {
     saves_->schedule.finish();

@@ -37,6 +37,8 @@ struct RankCosts {
 struct TrainingMetrics {
   std::vector<EpochValidation> validations;
   std::vector<double> epoch_losses;  ///< mean batch loss of each epoch, the same on every rank
+  /// The parts of the last of these; empty if layers add nothing to the loss, and without a step.
+  std::vector<NamedNumber> final_parts;
   Size steps = 0;
   Size samples = 0;             ///< samples of all ranks and epochs
   double stepping_seconds = 0;  ///< time in training steps, of the slowest rank
@@ -158,11 +160,12 @@ class Trainer {
   TrainingMetrics train(const Plan& plan, const MakeData& make_data, const EpochObserver& observe);
   Plan plan_of(const DataConfig& data) const;
   void run_epochs(const EpochObserver& observe, TrainingMetrics& metrics, Reporter<T>& reporter);
+  void check_validation(const TrainingMetrics& metrics) const;
   bool judge_validation(TrainingMetrics& metrics) const;
   void open_saves();
   void read_checkpoint(const std::string& path, const TrainingState& state,
                        TrainingMetrics& metrics);
-  void save(TrainingMetrics& metrics, bool is_last);
+  void save(TrainingMetrics& metrics, Reporter<T>& reporter, bool is_last);
   void attempt(TrainingMetrics& metrics, bool is_last, const std::function<void()>& write);
   using TakeRows = std::function<void(Size first_sample, const Matrix<const T>& prediction)>;
   void check_trained() const;

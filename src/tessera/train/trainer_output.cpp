@@ -49,7 +49,7 @@ double Trainer<T>::forward(const Matrix<Data>& x, const Matrix<Data>& y, const T
   Engine<T>& engine = session_->engine();
   const Size at_once = session_->plan().steps_per_epoch();  // the engine's number of loss sums
   const Size batch_samples = session_->plan().input.batch_size;
-  MeanLoss sum;
+  LossParts sum;
   double count = 0;
   for (Size k = 0; k < data.num_batches(); k += at_once) {
     std::vector<Size> samples;
@@ -64,15 +64,15 @@ double Trainer<T>::forward(const Matrix<Data>& x, const Matrix<Data>& y, const T
         if (take) take(part.first + before - drawn_before, prediction);
       });
     }
-    const std::vector<MeanLoss> losses = engine.sums().take_losses(samples, 0);
+    const std::vector<LossParts> losses = engine.sums().take_losses(samples, 0);
     for (std::size_t b = 0; b < samples.size(); ++b) {
       const auto batch = static_cast<double>(samples[b]);
-      sum.total += losses[b].total * batch;
-      sum.layers += losses[b].layers * batch;
+      sum.add(losses[b], batch);
       count += batch;
     }
   }
-  return sum.weighted(engine.sums().take_weight(data.num_samples())) / count;
+  sum.predictions *= engine.sums().take_weight(data.num_samples());
+  return validation_loss(session_->plan().input.model, sum) / count;
 }
 
 template <class T>

@@ -16,6 +16,7 @@ namespace {
 // Made once: launches allocate no memory for labels.
 const std::string route_choose_label = "tessera::route_choose";
 const std::string route_admit_label = "tessera::route_admit";
+const std::string route_z_loss_label = "tessera::route_z_loss";
 const std::string route_count_label = "tessera::route_count";
 const std::string route_sum_label = "tessera::route_sum_counts";
 const std::string route_backward_label = "tessera::route_backward";
@@ -114,19 +115,18 @@ struct Admit {
   Routing routing;
   detail::SharedRows rows;
 
-  /// Returns the terms of the loss of some experts and a sample.
+  /// Returns the balance loss of some experts and a sample.
   KOKKOS_INLINE_FUNCTION double operator()(Size i) const {
     using std::fabs;
     const Size experts = numbers.experts;
     const detail::SomeExperts some(i, experts);
     std::int32_t chosen[some.most] = {}, taken[some.most] = {};
-    double sum[some.most] = {}, entropy[some.most] = {}, squares = 0;
+    double sum[some.most] = {}, entropy[some.most] = {};
     const auto capacity = static_cast<std::int32_t>(routing.capacity);
     rows.for_each_position(some.sample, [&](Size row) {
       const Size first = row * experts + some.first;
       // The logarithm of the softmax is the logit less that of the sum.
       const double log_sum = numbers.log_sum[row];
-      if (some.first == 0) squares += log_sum * log_sum;
       some.for_each([&](Size e) {
         const Size at = first + e;
         const Math p = numbers.probability[at], size = fabs(p);
@@ -139,7 +139,7 @@ struct Admit {
         entropy[e] += size * (log_sum - Math(logits[at]));
       });
     });
-    double loss = routing.z_weight * squares;
+    double loss = 0;
     for (Size e = 0; e < some.count; ++e) {
       const Size at = some.sample * experts + some.first + e;
       numbers.chosen[at] = static_cast<Math>(chosen[e]);
@@ -234,6 +234,19 @@ void add_counts(const RoutingNumbers<Math>& numbers, Size samples, double* sums)
       samples * experts);
 }
 
+/// Writes the z-loss of all rows.
+template <class Math>
+void write_z_loss(const RoutingNumbers<Math>& numbers, Size rows, double weight, double* loss) {
+  const Math* const log_sum = numbers.log_sum;
+  sum_each(
+      route_z_loss_label, rows,
+      KOKKOS_LAMBDA(Size row, double& sum) {
+        const double each = log_sum[row];
+        sum += weight * (each * each);
+      },
+      Kokkos::View<double, Kokkos::LayoutRight, MemSpace>(loss));
+}
+
 template <class T>
 void route_forward(const LayerCall<T>& call) {
   const auto numbers = choose(call);
@@ -241,13 +254,16 @@ void route_forward(const LayerCall<T>& call) {
   const Size work = call.samples * numbers.experts * numbers.positions;
   const Admit<T> admit{numbers, call.inputs[0].data(), call.output.data(), call.layer.routing,
                        shared_rows_of(call)};
-  if (call.batch.loss == nullptr)
+  if (call.batch.loss == nullptr) {
     for_each(
         route_admit_label, parts, KOKKOS_LAMBDA(Size i) { admit(i); }, work);
-  else
+  } else {
     sum_each(
         route_admit_label, parts, KOKKOS_LAMBDA(Size i, double& sum) { sum += admit(i); },
         Kokkos::View<double, Kokkos::LayoutRight, MemSpace>(call.batch.loss), work);
+    write_z_loss(numbers, call.samples * numbers.positions, call.layer.routing.z_weight,
+                 call.batch.loss + 1);
+  }
   if (call.batch.routing != nullptr) add_counts(numbers, call.samples, call.batch.routing);
 }
 

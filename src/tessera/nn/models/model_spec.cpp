@@ -5,6 +5,7 @@
 
 #include <tessera/base/error.hpp>
 #include <tessera/nn/layers/layer_row.hpp>
+#include <tessera/nn/models/loss_terms.hpp>
 #include <tessera/nn/models/model_spec.hpp>
 
 namespace tessera {
@@ -75,7 +76,7 @@ Size ModelSpec::append(LayerSpec layer) {
 LayerSums sums_of(const ModelSpec& model, Size layers) {
   LayerSums sums;
   for (Size l = 0; l < layers; ++l) {
-    sums.losses += row_of(model.layers[l]).adds_loss ? 1 : 0;
+    sums.losses += static_cast<Size>(terms_of(model.layers[l]).size());
     sums.routing += 3 * model.layers[l].routing.experts;
   }
   return sums;

@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+// The terms that layers add to the loss of a training, by name.
+#pragma once
+
+#include <cstddef>
+#include <string_view>
+#include <vector>
+
+#include <tessera/nn/models/model_spec.hpp>
+
+namespace tessera {
+
+struct LossTerm {
+  std::string_view name;
+  bool in_validation = true;  ///< false: it only guides the training, as a router's balance does
+};
+
+/// Returns the terms of a layer, in the order of its sums (BatchFacts::loss).
+std::vector<LossTerm> terms_of(const LayerSpec& layer);
+
+/// The terms of all layers. Those of one name are added.
+struct LossTerms {
+  std::vector<LossTerm> all{};        ///< each once
+  std::vector<std::size_t> of_sum{};  ///< for each of LayerSums::losses, its number in `all`
+};
+LossTerms loss_terms_of(const ModelSpec& model);
+
+/// Returns the number of sums that a report has for a model: its LossTerms and LayerSums::routing.
+Size reported_sums(const ModelSpec& model);
+
+}  // namespace tessera
