@@ -112,6 +112,7 @@ TEST(CommandLine, UsageErrorsAreOneLine) {
       {{"run", "a.toml", "--lr", "0.1"}, "did you mean --set training.learning_rate=VALUE?"},
       {{"run", "a.toml", "--batch-size=8"}, "did you mean --set training.batch_size=VALUE?"},
       {{"run", "a.toml", "--tp=2"}, "did you mean --set distributed.tensor_parallel_size=VALUE?"},
+      {{"run", "a.toml", "--zero3"}, "did you mean --set distributed.strategy=fsdp?"},
       {{"run", "a.toml", "--dp", "2"}, "did you mean --mesh data=N?"},
       {{"run", "a.toml", "--stategy", "data"}, "did you mean --strategy?"},
       {{"run"}, "FILE"},

@@ -103,6 +103,8 @@ TEST(Rejections, NamesOfOtherTools) {
       {"distributed.tp=2", "did you mean distributed.tensor_parallel_size?"},
       {"tp_size=2", "did you mean distributed.tensor_parallel_size?"},
       {"distributed.pp=2", "did you mean distributed.pipeline_parallel_size?"},
+      {"distributed.zero3=true", "did you mean distributed.strategy=fsdp?"},
+      {"training.optimizer=adam", "did you mean optimizer.kind?"},
       {"distributed.dp=2", "did you mean the mesh axis data?"},
       {"model.dtype=bf16", "did you mean distributed.mixed_precision = \"bf16\"?"},
       {"model.dtype=bfloat16", "did you mean distributed.mixed_precision = \"bf16\"?"},

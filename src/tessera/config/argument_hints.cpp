@@ -30,8 +30,11 @@ std::string hint_for_option(const std::string& option, const std::vector<std::st
   std::ranges::replace(name, '-', '_');
   const std::string key = has("--set") ? suggest_key(name) : "";
   constexpr std::string_view axis = "the mesh axis ";
-  if (!key.starts_with(axis))
-    return key.empty() ? "" : fmt::format("; did you mean --set {}=VALUE?", key);
+  if (!key.starts_with(axis)) {
+    const bool has_value = key.find('=') != key.npos;
+    return key.empty() ? ""
+                       : fmt::format("; did you mean --set {}{}?", key, has_value ? "" : "=VALUE");
+  }
   return has("--mesh") ? fmt::format("; did you mean --mesh {}=N?", key.substr(axis.size())) : "";
 }
 

@@ -78,6 +78,10 @@ std::string key_of_other_tool(std::string_view name) {
   std::vector<std::string_view> keys;
   for (const Setting& known : settings()) keys.emplace_back(known.key);
   if (auto key = name_of_other_tool(name, keys)) return *key;
+  constexpr std::array<std::string_view, 2> sharded{name_of(Strategy::fsdp),
+                                                    name_of(Strategy::hybrid)};
+  if (const auto strategy = name_of_other_tool(name, sharded))
+    return "distributed.strategy=" + *strategy;
   const auto axis = name_of_other_tool(name, known_axes);
   return axis ? "the mesh axis " + *axis : "";
 }
@@ -88,6 +92,8 @@ std::string suggest_key(std::string_view given) {
   const auto is_same = [&](const Setting& known) { return last_part(known.key) == name; };
   if (std::ranges::count_if(settings(), is_same) == 1)
     return std::ranges::find_if(settings(), is_same)->key;
+  const std::string kind = std::string(name) + ".kind";  // of a section
+  if (std::ranges::find(settings(), kind, &Setting::key) != settings().end()) return kind;
   if (std::string known = key_of_other_tool(name); !known.empty()) return known;
   std::vector<std::string_view> keys, names;
   for (const Setting& known : settings()) {
