@@ -39,10 +39,12 @@ struct Breakdown {
   Size steps = 0;
   double step_seconds = 0;  ///< mean over ranks
   Share compute, communication, idle, optimizer, other;
-  Share products;               ///< matrix products, part of compute
-  std::vector<CallTime> calls;  ///< not in documents, whose traffic has them
+  Share products;                 ///< matrix products, part of compute
+  std::optional<Share> launches;  ///< of kernels; apart from compute in predicted steps only
+  std::vector<CallTime> calls;    ///< not in documents, whose traffic has them
 
-  TESSERA_FIELDS(steps, step_seconds, compute, communication, idle, optimizer, other, products);
+  TESSERA_FIELDS(steps, step_seconds, compute, communication, idle, optimizer, other, products,
+                 launches);
 };
 
 /// Combines the ranks' traces of `steps` steps. The time in a call is idle while it waits, and

@@ -111,6 +111,9 @@ Machine measure_machine(const Communicator& ranks, const std::vector<Size>& node
   const std::string float32(name_of(DType::float32));
   if (rates.count(float32) == 0) rates[float32] = gemm_peak(ranks, {DType::float32}, gemm_size, 5);
   Machine machine;
+  for (const DType type : {DType::bfloat16, DType::float16})
+    if (half_products(type) == HalfProducts::emulated)
+      machine.emulated_products.emplace_back(name_of(type));
   machine.flops_per_second = std::move(rates);
   machine.memory_bytes = memory_of_rank(
       facts, std::count(node_of_rank.begin(), node_of_rank.end(), node_of_rank.front()));

@@ -104,10 +104,11 @@ struct Prediction {
   std::string machine;
   double step_seconds = 0, product_seconds = 0, kernel_seconds = 0, optimizer_seconds = 0,
          communication_seconds = 0, idle_seconds = 0;
+  std::optional<double> launch_seconds{};  ///< of kernels; unknown in older results
   bool oversubscribed = false;  ///< ranks share processors, so that the prediction is coarse
 
   TESSERA_FIELDS(machine, step_seconds, product_seconds, kernel_seconds, optimizer_seconds,
-                 communication_seconds, idle_seconds, oversubscribed);
+                 communication_seconds, idle_seconds, launch_seconds, oversubscribed);
 };
 
 /// A part of the step, as predicted and as measured.

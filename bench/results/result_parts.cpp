@@ -185,17 +185,18 @@ ComputeResult flop_rates(const Plan& plan, double gemm_peak, std::optional<doubl
 
 Prediction prediction_of(const SimulatedStep& step, const std::string& machine,
                          bool oversubscribed) {
-  return {machine,     step.step_seconds,    step.products,  step.kernels,
-          step.update, step.communication(), step.waiting(), oversubscribed};
+  return {machine,           step.step_seconds, step.products.work,
+          step.kernels.work, step.update.work,  step.communication(),
+          step.waiting(),    step.launches(),   oversubscribed};
 }
 
 std::vector<ExplanationLine> explain(const SimulatedStep& step, const Breakdown& measured,
                                      const Plan& plan) {
   const double products = measured.products.mean_rank_seconds;
   std::vector<ExplanationLine> lines{
-      {"products", step.products, products, {}, {}},
-      {"kernels", step.kernels, measured.compute.mean_rank_seconds - products, {}, {}},
-      {"optimizer", step.update, measured.optimizer.mean_rank_seconds, {}, {}},
+      {"products", step.products.total(), products, {}, {}},
+      {"kernels", step.kernels.total(), measured.compute.mean_rank_seconds - products, {}, {}},
+      {"optimizer", step.update.total(), measured.optimizer.mean_rank_seconds, {}, {}},
       {"waiting", step.waiting(), measured.idle.mean_rank_seconds, {}, {}},
       {"between actions", 0, measured.other.mean_rank_seconds, {}, {}}};
   const std::vector<LedgerRow> traffic = step_traffic(plan);

@@ -31,6 +31,8 @@ std::vector<std::pair<std::string, Json>> columns_of(const SummaryRow& v) {
     return r.facts.is_object() ? r.facts.value("/nodes/count"_json_pointer, nlohmann::json())
                                : nlohmann::json();
   };
+  std::optional<double> launches;
+  if (r.breakdown && r.breakdown->launches) launches = r.breakdown->launches->mean_rank_seconds;
   std::optional<double> write_rate;
   if (r.checkpoint) write_rate = r.checkpoint->write_bytes_per_second();
   f("id", r.id);
@@ -79,6 +81,7 @@ std::vector<std::pair<std::string, Json>> columns_of(const SummaryRow& v) {
   f("optimizer_seconds", seconds(&Breakdown::optimizer));
   f("other_seconds", seconds(&Breakdown::other));
   f("product_seconds", seconds(&Breakdown::products));
+  f("launch_seconds", launches);
   f("communication_share", v.share_of_step({&Breakdown::communication, &Breakdown::idle}));
   f("product_share", v.share_of_step({&Breakdown::products}));
   f("flops_per_second", member_of(r.compute, &ComputeResult::flops_per_second));

@@ -81,7 +81,8 @@ void Attempt::begin(const TakenCase& taken) {
   const Machine* const machine =
       context_.world.rank() == 0 ? context_.launch.machine(point_) : nullptr;
   if (machine == nullptr) return;
-  predicted_ = simulate(plan, cost_on(*machine, plan));
+  const Plan on_machine = plan_of(point_.config, point_.ranks(), machine->target());
+  predicted_ = simulate(on_machine, cost_on(*machine, on_machine));
   result_.prediction =
       prediction_of(*predicted_, machine->name, context_.launch.is_oversubscribed(point_));
 }

@@ -54,11 +54,12 @@ Breakdown breakdown_of(const SimulatedStep& step) {
   Breakdown breakdown;
   breakdown.steps = 1;
   breakdown.step_seconds = step.step_seconds;
-  breakdown.products = all(step.products);
-  breakdown.compute = all(step.products + step.kernels);
+  breakdown.products = all(step.products.work);
+  breakdown.compute = all(step.products.work + step.kernels.work);
   breakdown.communication = all(step.communication());
   breakdown.idle = all(step.waiting());
-  breakdown.optimizer = all(step.update);
+  breakdown.optimizer = all(step.update.work);
+  breakdown.launches = all(step.launches());
   for (const SimulatedStep::Call& call : step.calls)
     breakdown.calls.push_back({call.axis, call.operation, call.calls, call.seconds, call.waiting});
   return breakdown;
@@ -77,7 +78,7 @@ void simulate_case(const Case& point, const Study& study, const Machine& machine
   if (const auto threads = point.config.training.distributed.threads)
     throw ConfigError("distributed.threads", std::to_string(*threads),
                       "cannot be simulated: a machine file does not describe threads");
-  const Plan plan = plan_of(point.config, point.ranks());
+  const Plan plan = plan_of(point.config, point.ranks(), machine.target());
   if (!add_plan(result, plan, study.limits)) return;
   const SimulatedStep step = simulate(plan, cost_on(machine, plan));
   const Breakdown breakdown = breakdown_of(step);

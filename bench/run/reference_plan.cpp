@@ -45,8 +45,8 @@ PlainRun on_ranks(const Config& config, Size ranks, Strategy strategy, Size micr
   return run;
 }
 
-MemoryPlan memory_of(const PlainRun& run) {
-  return largest_memory(plan_of(run.config, run.ranks)).memory;
+MemoryPlan memory_of(const PlainRun& run, const Target& target) {
+  return largest_memory(plan_of(run.config, run.ranks, target)).memory;
 }
 
 /// Returns the largest number of parts of a batch, at most `most`, that have whole grains if sums
@@ -62,11 +62,11 @@ Size most_parts(const Config& config, Size most) {
 /// Returns the run with the fewest microbatches that fit into memory, or none if there are too few
 /// samples.
 std::optional<PlainRun> fitting_run(const Config& config, Size ranks, Strategy strategy,
-                                    const Limits& limits) {
+                                    const Limits& limits, const Target& target) {
   PlainRun run = on_ranks(config, ranks, strategy, 1);
   if (!limits.memory_bytes) return run;
   const Size limit = *limits.memory_bytes;
-  const MemoryPlan memory = memory_of(run);
+  const MemoryPlan memory = memory_of(run, target);
   const Size split = memory.activations + memory.scratch, whole = memory.total() - split;
   if (whole >= limit) return std::nullopt;
   const Size most = most_parts(config, std::max<Size>(config.training.batch_size, ranks)) / ranks;
@@ -75,38 +75,39 @@ std::optional<PlainRun> fitting_run(const Config& config, Size ranks, Strategy s
   if (config.training.numerics.reproducible) fewest = Size{1} << tree_levels(fewest);
   for (Size microbatches = fewest; microbatches <= most;) {
     run = on_ranks(config, ranks, strategy, microbatches);
-    if (fits(memory_of(run).total(), limits)) return run;
+    if (fits(memory_of(run, target).total(), limits)) return run;
     microbatches = microbatches < most ? std::min(2 * microbatches, most) : most + 1;
   }
   return std::nullopt;
 }
 
 /// Returns the replicated run if it fits, else the run with FSDP.
-PlainRun fitting_run(const Config& config, Size ranks, const Limits& limits) {
+PlainRun fitting_run(const Config& config, Size ranks, const Limits& limits, const Target& target) {
   for (const Strategy strategy : {Strategy::data, Strategy::fsdp})
-    if (const auto run = fitting_run(config, ranks, strategy, limits)) return *run;
+    if (const auto run = fitting_run(config, ranks, strategy, limits, target)) return *run;
   throw Error(ExitCode::out_of_memory, "does not fit into {} with any number of microbatches",
               human_bytes(*limits.memory_bytes));
 }
 
 /// Throws Error (out_of_memory) if the trial does not fit, because then nothing validates the ranks
 /// of its reference.
-PlainRun trial_run(const Config& config, Size ranks, Strategy strategy, const Limits& limits) {
-  if (const auto run = fitting_run(config, ranks, strategy, limits)) return *run;
+PlainRun trial_run(const Config& config, Size ranks, Strategy strategy, const Limits& limits,
+                   const Target& target) {
+  if (const auto run = fitting_run(config, ranks, strategy, limits, target)) return *run;
   throw Error(ExitCode::out_of_memory, "a trial on {} does not fit into {}", counted(ranks, "rank"),
               human_bytes(*limits.memory_bytes));
 }
 
 Trial make_trial(const Config& config, Size fewer, Size more, Strategy strategy,
-                 const Limits& limits) {
+                 const Limits& limits, const Target& target) {
   Config few = config;
   few.training.batch_size = std::min(config.training.batch_size, trial_samples_per_rank * more);
   few.training.num_epochs = 1;
   few.data.samples = trial_steps * few.training.batch_size;
   few.data.validation_samples = 0;
   few.training.validate_every = TrainingConfig{}.validate_every;
-  return {trial_run(few, fewer, fewer == 1 ? Strategy::data : strategy, limits),
-          trial_run(few, more, strategy, limits)};
+  return {trial_run(few, fewer, fewer == 1 ? Strategy::data : strategy, limits, target),
+          trial_run(few, more, strategy, limits, target)};
 }
 
 /// Returns the steps of all epochs, but at most verify.steps.
@@ -118,7 +119,7 @@ Size steps_verified(const Config& config, const VerifyRules& rules) {
 }
 
 double step_seconds(const Config& config, Size ranks, const Machine& machine) {
-  const Plan plan = plan_of(config, ranks);
+  const Plan plan = plan_of(config, ranks, machine.target());
   return simulate(plan, cost_on(machine, plan)).step_seconds;
 }
 
@@ -135,14 +136,14 @@ std::string reference_name(const Config& config) {
 }
 
 ReferencePlan plan_reference(const Config& config, const VerifyRules& rules, const Limits& limits,
-                             Size available) {
+                             Size available, const Target& target) {
   const Size ranks =
       most_parts(config, std::min({rules.ranks, available, config.training.batch_size}));
-  ReferencePlan plan{reference_name(config), fitting_run(config, ranks, limits), {}};
+  ReferencePlan plan{reference_name(config), fitting_run(config, ranks, limits, target), {}};
   for (Size fewer = 1; fewer < ranks;) {
     const Size more = std::min(ranks, fewer * trial_factor);
-    plan.trials.push_back(
-        make_trial(config, fewer, more, plan.run.config.training.distributed.strategy, limits));
+    plan.trials.push_back(make_trial(
+        config, fewer, more, plan.run.config.training.distributed.strategy, limits, target));
     fewer = more;
   }
   return plan;
@@ -166,8 +167,10 @@ double reference_seconds(const Case& point, const Study& study, const Machine& m
                          std::set<std::string>& made) {
   if (!study.verify.enabled || !made.insert(reference_name(point.config)).second) return 0;
   ReferencePlan plan;
-  const Outcome outcome = outcome_of(
-      [&] { plan = plan_reference(point.config, study.verify, study.limits, point.ranks()); });
+  const Outcome outcome = outcome_of([&] {
+    plan =
+        plan_reference(point.config, study.verify, study.limits, point.ranks(), machine.target());
+  });
   if (outcome.failed()) return 0;
   double seconds = seconds_of(plan.run, study.verify, machine);
   for (const Trial& trial : plan.trials)

@@ -43,9 +43,9 @@ std::string reference_name(const Config& config);
 /// and in as few microbatches as the memory limit allows, or with FSDP if the parameters are too
 /// large. Each trial has at most 16 times the ranks of the one before, two samples per rank, and
 /// the strategy of the reference; its single rank is replicated. Throws Error (out_of_memory) if
-/// nothing fits.
+/// nothing fits into the memory of what executes it.
 ReferencePlan plan_reference(const Config& config, const VerifyRules& rules, const Limits& limits,
-                             Size available);
+                             Size available, const Target& target = this_target());
 
 /// Returns the number of steps of a round, for steps of this length: enough for block_seconds, and
 /// in all rounds together between the study's steps and max_steps.

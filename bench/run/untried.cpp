@@ -53,7 +53,7 @@ std::string unknown_because(const CaseResult& result, const Machine* machine) {
 /// Searches for a shorter step. Both steps are predicted on this machine: the prediction in a
 /// result may be that of an earlier launch.
 Untried search(const Case& fastest, const Machine& machine, const Summary& summary) {
-  const Plan plan = plan_of(fastest.config, fastest.ranks());
+  const Plan plan = plan_of(fastest.config, fastest.ranks(), machine.target());
   const double own = simulate(plan, cost_on(machine, plan)).step_seconds;
   for (const Candidate& one : advise(fastest.config, fastest.ranks(), machine).fits) {
     const TrainingConfig& training = one.config.training;

@@ -227,9 +227,9 @@ bool applies(const std::string& key, const std::string& strategy, const MeshShap
   return true;
 }
 
-Plan plan_of(const Config& config, Size ranks) {
+Plan plan_of(const Config& config, Size ranks, const Target& target) {
   const Config resolved = resolve(config, ranks);
-  return make_plan(plan_input(resolved, resolve_mesh(resolved, ranks)));
+  return make_plan(plan_input(resolved, resolve_mesh(resolved, ranks), target));
 }
 
 bool depends_on_nodes(const Study& study) {

@@ -173,9 +173,9 @@ bool depends_on_nodes(const Study& study);
 /// Returns true if a configuration key makes a difference on this mesh.
 bool applies(const std::string& key, const std::string& strategy, const MeshShape& mesh);
 
-/// Returns the plan of a configuration on this number of ranks. Throws ConfigError for an invalid
-/// configuration.
-Plan plan_of(const Config& config, Size ranks);
+/// Returns the plan of a configuration on this number of ranks, for what executes it. Throws
+/// ConfigError for an invalid configuration.
+Plan plan_of(const Config& config, Size ranks, const Target& target = this_target());
 
 /// Returns the factors that are configuration keys, each as "key=value".
 std::vector<std::string> other_factors(const nlohmann::json& factors);

@@ -25,6 +25,7 @@ PARTS = ("#56b4e9", "#e69f00", "#009e73", "#cc79a7", "#d8cb3c", "#0072b2", "#d55
 PHASES = {
     "compute": ("compute", "#8d97a3"),
     "optimizer": ("optimizer", "#c3cad2"),
+    "launches": ("launches of kernels", "#b59b52"),  # of predicted steps; measured ones have them in the other parts
     "other": ("other", "#e6dcb8"),
     "communication": ("communication", "#d9502b"),
     "idle": ("idle", "#f2b49b"),

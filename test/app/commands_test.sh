@@ -49,6 +49,21 @@ launch plan "$inputs/large.toml" --mesh data=100000 --set training.batch_size=20
 expect_code 0
 grep -qF "(100000 ranks)" "$out" || fail "does not plan 100000 ranks"
 
+# A plan for a machine does not depend on this build: launches, scratch memory and products are those of its device.
+# Scratch memory holds three blocks of 1,024 x 1,024 scores, and 64 columns of queries, keys and values, for 16 heads at once.
+begin plan-for-a-gpu
+launch plan "$inputs/transformer_large.toml" --mesh data=64 --strategy data --json out.json \
+  --set model.transformer.blocks=2 --set training.microbatches=4 --machine "$inputs/machines/gpu_cluster.toml"
+expect_code 0
+[ "$(head -1 "$out")" = "Plan for machine gpu_cluster, device gpu" ] || fail "begins with $(head -1 "$out")"
+expect_json /device gpu
+expect_json /emulates_products false
+expect_json /memory/0/bytes/scratch $((4 * 16 * (3 * 1024 * 1024 + 3 * 1024 * 64)))
+grep -q "launches of kernels" "$out" || fail "has no row for launches"
+begin plan-for-this-build
+launch plan "$inputs/tutorial.toml"
+grep -qx "Plan for the device of this build, [cg]pu; --machine FILE plans for a machine" "$out" || fail "names no device"
+
 begin plan-launched
 launcher=("${several[@]}")
 launch plan "$inputs/tutorial.toml" --mesh data=3 --json out.json

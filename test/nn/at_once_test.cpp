@@ -79,13 +79,13 @@ TYPED_TEST(AtOnce, ChangesNothing) {
   using T = TypeParam;
   for (LayerSpec layer : layers())
     for (const Size samples : {0, 1, 5}) {
-      layer.room = 1;
+      layer.tiling.room = 1;
       LayerAlone<T> expected(layer, samples);
       const auto expected_terms = terms_of(expected);
       for (const Size room : {100, 1 << 15, 1 << 24}) {
         SCOPED_TRACE(testing::Message() << row_of(layer).name << ", " << samples << " samples, "
                                         << room << " elements of room");
-        layer.room = room;
+        layer.tiling.room = room;
         LayerAlone<T> alone(layer, samples);
         expect_same(expected_terms, terms_of(alone));
         expect_same(expected.y, alone.y);

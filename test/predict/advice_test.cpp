@@ -23,7 +23,12 @@ Config wide_mlp() {
 }
 
 Machine machine_with(double bytes_per_second, Size memory_bytes) {
-  Machine machine{"test", {{"float32", 1e11}}, 1e11, memory_bytes, 1e-6, 1, 1, {}};
+  Machine machine;
+  machine.name = "test";
+  machine.flops_per_second = {{"float32", 1e11}};
+  machine.memory_bytes_per_second = 1e11;
+  machine.memory_bytes = memory_bytes;
+  machine.kernel_seconds = 1e-6;
   machine.network = {{"all", 64, 1e-6, bytes_per_second}};
   return machine;
 }
@@ -140,8 +145,8 @@ TEST(Advice, SplitsGrids) {
 
 TEST(Advice, NamesTheSlowerPart) {
   SimulatedStep fast, slow;
-  fast.products = slow.products = 1;
-  slow.kernels = 0.25;
+  fast.products.work = slow.products.work = 1;
+  slow.kernels.work = 0.25;
   slow.calls.push_back({"data", Operation::all_reduce, 1, 0.5, 0});
   EXPECT_EQ(why_slower(slow, fast), "500 ms more in all_reduce on data");
   EXPECT_EQ(why_slower(fast, fast), "");

@@ -15,6 +15,8 @@ namespace {
 using test::TemporaryDirectory;
 
 const std::string small_machine = R"([machine]
+device = "gpu"
+emulated_products = ["float16"]
 memory_bytes = 1_000_000
 memory_bytes_per_second = 2e9
 kernel_seconds = 1e-6
@@ -49,6 +51,9 @@ TEST(MachineFile, IsReadAndWritten) {
   const TemporaryDirectory folder;
   const Machine machine = load_machine(folder.write("small.toml", small_machine));
   EXPECT_EQ(machine.name, "small");
+  EXPECT_EQ(machine.device, Device::gpu);
+  EXPECT_TRUE(machine.target().multiplies(DType::bfloat16));
+  EXPECT_FALSE(machine.target().multiplies(DType::float16));
   EXPECT_EQ(machine.memory_bytes, 1000000);
   EXPECT_EQ(machine.flops_per_second.at("float32"), 1e10);
   EXPECT_EQ(machine.ranks(), 12);
@@ -56,6 +61,8 @@ TEST(MachineFile, IsReadAndWritten) {
   const std::string text = machine_as_toml(machine);
   const Machine again = load_machine(folder.write("again.toml", text));
   EXPECT_EQ(again.name, "small");
+  EXPECT_EQ(again.device, Device::gpu);
+  EXPECT_EQ(again.emulated_products, std::vector<std::string>{"float16"});
   EXPECT_EQ(again.overlap, 0.5);
   EXPECT_EQ(again.product_overlap, 0.25);
   EXPECT_EQ(again.half_rate_side, 20);
@@ -88,9 +95,17 @@ TEST(MachineFile, RejectsInvalidKeysAndValues) {
   };
   EXPECT_EQ(
       rejection("\noverlap", "\noverlaps"),
-      "machine.overlaps = 0.5: is not a known key; the key must be one of name, memory_bytes, "
-      "memory_bytes_per_second, kernel_seconds, function_seconds, product_overlap, half_rate_side, "
-      "block_byte_seconds, overlap; did you mean overlap?");
+      "machine.overlaps = 0.5: is not a known key; the key must be one of name, device, "
+      "emulated_products, memory_bytes, memory_bytes_per_second, kernel_seconds, function_seconds, "
+      "product_overlap, half_rate_side, block_byte_seconds, overlap; did you mean overlap?");
+  EXPECT_NE(rejection("device = \"gpu\"\n", "")
+                .find("machine.device, which is \"cpu\" or \"gpu\", is missing"),
+            std::string::npos);
+  EXPECT_EQ(rejection("\"gpu\"", "\"gpus\""),
+            "machine.device = \"gpus\": must be one of cpu, gpu; did you mean gpu?");
+  EXPECT_EQ(rejection("[\"float16\"]", "[\"float32\"]"),
+            "machine.emulated_products = \"float32\": the type must be one of bfloat16, float16; "
+            "did you mean float16?");
   EXPECT_EQ(rejection("bytes = 50_000", "bytes = 1000"),
             "cache.bytes = 1000: must be more than the 1000 bytes of the cache before");
   EXPECT_EQ(rejection("bytes = 50_000", "size = 50_000"),

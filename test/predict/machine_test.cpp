@@ -27,7 +27,12 @@ PlanInput three_on(const std::string& mesh, Size ranks, Strategy strategy) {
 
 /// Returns a machine of three nodes with two ranks each.
 Machine small_cluster() {
-  Machine machine{"small", {{"float32", 1e9}}, 1e8, Size{1} << 30, 1e-6, 1, 1, {}};
+  Machine machine;
+  machine.name = "small";
+  machine.flops_per_second = {{"float32", 1e9}};
+  machine.memory_bytes_per_second = 1e8;
+  machine.memory_bytes = Size{1} << 30;
+  machine.kernel_seconds = 1e-6;
   machine.network = {{"node", 2, 1e-6, 1e9}, {"cluster", 6, 1e-5, 1e8}};
   return machine;
 }
@@ -77,7 +82,7 @@ TEST(RankKinds, RepresentAllTheirRanks) {
       };
       const SimulatedStep few = simulate(plan, cost, alike), all = simulate(plan, cost, apart);
       EXPECT_NEAR(few.step_seconds, all.step_seconds, 1e-9 * all.step_seconds);
-      EXPECT_NEAR(few.products, all.products, 1e-9 * all.products);
+      EXPECT_NEAR(few.products.work, all.products.work, 1e-9 * all.products.work);
       EXPECT_NEAR(few.communication(), all.communication(), 1e-9 * all.step_seconds);
       EXPECT_NEAR(few.waiting(), all.waiting(), 1e-9 * all.step_seconds);
       EXPECT_GT(all.step_seconds, 0);

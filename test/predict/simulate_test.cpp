@@ -58,8 +58,8 @@ TEST(Simulate, RepeatedMicrobatchesTakeAsLongAsListedOnes) {
       const SimulatedStep few = simulate(plan, cost), all = simulate(written_out(plan), cost);
       const double tolerance = microbatches <= 64 ? 0 : 1e-9 * all.step_seconds;
       EXPECT_NEAR(few.step_seconds, all.step_seconds, tolerance);
-      EXPECT_NEAR(few.products, all.products, tolerance);
-      EXPECT_NEAR(few.kernels, all.kernels, tolerance);
+      EXPECT_NEAR(few.products.work, all.products.work, tolerance);
+      EXPECT_NEAR(few.kernels.work, all.kernels.work, tolerance);
       EXPECT_NEAR(few.communication(), all.communication(), tolerance);
       EXPECT_NEAR(few.waiting(), all.waiting(), tolerance);
       ASSERT_EQ(few.calls.size(), all.calls.size());
@@ -117,7 +117,7 @@ TEST(Simulate, RanksWaitForTheOneWithTheMostRows) {
   };
   const SimulatedStep step = simulated(input, cost);
   EXPECT_NEAR(step.step_seconds, 11 + 1, 1e-9);
-  EXPECT_NEAR(step.products, 32 / 3.0, 1e-9);
+  EXPECT_NEAR(step.products.work, 32 / 3.0, 1e-9);
   EXPECT_NEAR(step.waiting(), 1 / 3.0, 1e-9);
   EXPECT_DOUBLE_EQ(step.communication(), 1);
 }
@@ -241,7 +241,7 @@ TEST(Simulate, PipelinesTakeAsLongAsTheirSchedules) {
         EXPECT_DOUBLE_EQ(step.step_seconds,
                          of_stage * (static_cast<double>(m) + static_cast<double>(stages - 1) /
                                                                   static_cast<double>(chunks)));
-        EXPECT_DOUBLE_EQ(step.products, of_stage * static_cast<double>(m));
+        EXPECT_DOUBLE_EQ(step.products.work, of_stage * static_cast<double>(m));
         EXPECT_NEAR(step.waiting() / step.step_seconds,
                     time_passes(order_passes(input.pipeline()), input.pipeline(), {}).bubble,
                     1e-12);

@@ -57,18 +57,21 @@ nlohmann::json json_of(const Candidate& one) {
 
 std::string step_text(const Plan& plan, const Machine& machine, const SimulatedStep& step) {
   std::string text =
-      fmt::format("\nPredicted for machine {}: {} per step, {} samples/s\n", machine.name,
-                  human_seconds(step.step_seconds),
+      fmt::format("\nPredicted for machine {}: {} per step, {} samples/s, MFU {:.1f} % of {}\n",
+                  machine.name, human_seconds(step.step_seconds),
                   with_thousands(static_cast<Size>(static_cast<double>(plan.input.batch_size) /
-                                                   step.step_seconds)));
+                                                   step.step_seconds)),
+                  100 * model_flops_utilization(machine, plan, step.step_seconds),
+                  human_flops(product_rate(machine, plan.input)));
   const auto line = [&](const std::string& part, double seconds) {
     if (seconds > 0)
       text += fmt::format("  {:<36} {:>10} {:>5.1f} %\n", part, human_seconds(seconds),
                           100 * seconds / step.step_seconds);
   };
-  line("products", step.products);
-  line("other kernels", step.kernels);
-  line("optimizer", step.update);
+  line("products", step.products.work);
+  line("other kernels", step.kernels.work);
+  line("optimizer", step.update.work);
+  line("launches of kernels", step.launches());
   for (const SimulatedStep::Call& call : step.calls)
     line(fmt::format("{} on {}", name_of(call.operation), call.axis), call.seconds);
   line("waiting for other ranks", step.waiting());
@@ -76,9 +79,13 @@ std::string step_text(const Plan& plan, const Machine& machine, const SimulatedS
 }
 
 nlohmann::json to_json(const Machine& machine, const SimulatedStep& step) {
-  return {{"machine", machine.name},          {"step_seconds", step.step_seconds},
-          {"product_seconds", step.products}, {"kernel_seconds", step.kernels},
-          {"optimizer_seconds", step.update}, {"communication_seconds", step.communication()},
+  return {{"machine", machine.name},
+          {"step_seconds", step.step_seconds},
+          {"product_seconds", step.products.work},
+          {"kernel_seconds", step.kernels.work},
+          {"optimizer_seconds", step.update.work},
+          {"launch_seconds", step.launches()},
+          {"communication_seconds", step.communication()},
           {"waiting_seconds", step.waiting()}};
 }
 

@@ -1,4 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <optional>
+
+#include <fmt/format.h>
+
 #include <tessera/app/advice_text.hpp>
 #include <tessera/app/commands.hpp>
 #include <tessera/config/config_io.hpp>
@@ -7,6 +11,7 @@
 #include <tessera/io/whole_file.hpp>
 #include <tessera/plan/plan_text.hpp>
 #include <tessera/predict/machine_file.hpp>
+#include <tessera/process/log.hpp>
 #include <tessera/process/progress.hpp>
 #include <tessera/process/standard_streams.hpp>
 
@@ -28,18 +33,35 @@ Findings advice_on(const Config& config, const PlanOptions& options) {
   return {advice_text(advice, machine), advice_json(advice, machine)};
 }
 
+/// Says what the plan is for.
+std::string device_line(const std::optional<Machine>& machine) {
+  if (machine)
+    return fmt::format("Plan for machine {}, device {}\n", machine->name, name_of(machine->device));
+  return fmt::format("Plan for the device of this build, {}; --machine FILE plans for a machine\n",
+                     name_of(this_device));
+}
+
+/// Below this utilization, something else than products takes most of a step.
+constexpr double low_utilization = 0.05;
+
 Findings plan_of(const Config& config, const PlanOptions& options) {
   const Topology topology = planned_topology(config);
   validate(config, topology);
-  const Plan plan = make_plan(plan_input(config, resolve_mesh(config, topology)));
-  Findings found{to_text(plan, topology)};
+  std::optional<Machine> machine;
+  if (!options.machine.empty()) machine = load_machine(options.machine);
+  const Target target = machine ? machine->target() : this_target();
+  const Plan plan = make_plan(plan_input(config, resolve_mesh(config, topology), target));
+  Findings found{device_line(machine) + to_text(plan, topology)};
   if (!options.json.empty()) found.document = to_json(plan, topology);
-  if (!options.machine.empty()) {
-    const Machine machine = load_machine(options.machine);
-    const SimulatedStep step = simulate(plan, cost_on(machine, plan));
-    found.text += step_text(plan, machine, step);
-    found.document["predicted"] = to_json(machine, step);
-  }
+  if (!machine) return found;
+  const SimulatedStep step = simulate(plan, cost_on(*machine, plan));
+  const double utilization = model_flops_utilization(*machine, plan, step.step_seconds);
+  found.text += step_text(plan, *machine, step);
+  found.document["predicted"] = to_json(*machine, step);
+  found.document["predicted"]["mfu"] = utilization;
+  if (utilization < low_utilization)
+    log_warning(fmt::format("the predicted step reaches {:.2g} % of the machine's rate of products",
+                            100 * utilization));
   return found;
 }
 

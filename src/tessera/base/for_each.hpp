@@ -6,6 +6,7 @@
 #include <string>
 #include <type_traits>
 
+#include <tessera/base/device.hpp>
 #include <tessera/base/split.hpp>
 #include <tessera/base/types.hpp>
 #include <tessera/base/view.hpp>
@@ -14,6 +15,7 @@ namespace tessera {
 
 /// True if kernels run on the threads of the host.
 inline constexpr bool on_host = std::is_same_v<ExecSpace, Kokkos::DefaultHostExecutionSpace>;
+static_assert(on_host == (this_device == Device::cpu));
 
 template <class Space>
 using TeamPolicy = Kokkos::TeamPolicy<Space, Kokkos::IndexType<Size>>;

@@ -149,6 +149,12 @@ std::string human_seconds(double seconds) {
   return digits(seconds) + " s";
 }
 
+std::string human_flops(double flops_per_second) {
+  constexpr double giga = 1e9, tera = 1e12;
+  return flops_per_second < tera ? fmt::format("{:.3g} GFLOP/s", flops_per_second / giga)
+                                 : fmt::format("{:.3g} TFLOP/s", flops_per_second / tera);
+}
+
 std::string counted(Size n, std::string_view noun) {
   return fmt::format("{} {}{}", n, noun, n == 1 ? "" : "s");
 }

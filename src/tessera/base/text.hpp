@@ -66,6 +66,9 @@ std::string with_thousands(Size n);
 /// Returns "850 ns", "12.3 us", "4.56 ms" or "1.23 s", with three significant digits.
 std::string human_seconds(double seconds);
 
+/// Returns a rate such as "41.3 GFLOP/s".
+std::string human_flops(double flops_per_second);
+
 /// "1 rank", "3 ranks".
 std::string counted(Size n, std::string_view noun);
 

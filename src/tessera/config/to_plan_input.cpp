@@ -8,7 +8,7 @@
 
 namespace tessera {
 
-PlanInput plan_input(const Config& config, const MeshShape& mesh) {
+PlanInput plan_input(const Config& config, const MeshShape& mesh, const Target& target) {
   const TrainingConfig& training = config.training;
   const DistributedConfig& distributed = training.distributed;
   PlanInput input;
@@ -19,10 +19,12 @@ PlanInput plan_input(const Config& config, const MeshShape& mesh) {
   input.threads = distributed.threads.value_or(0);
   input.state_type = config.model.dtype;
   input.compute_type = compute_type(config);
-  const std::optional<HalfProducts> products = half_products(config);
-  input.emulates_products = is_half(input.compute_type) && products == HalfProducts::emulated;
+  input.device = target.device;
+  const bool fixed_order = training.numerics.reproducible;
+  input.emulates_products =
+      is_half(input.compute_type) && (fixed_order || !target.multiplies(input.compute_type));
   input.precision = config.model.matmul_precision;
-  input.rounds_natively = products == HalfProducts::cublas;
+  input.rounds_natively = target.tf32 && !fixed_order;
   input.samples = config.data.samples;
   input.validation_samples = config.data.validation_samples;
   input.data_scratch_bytes = row_of(config.data.kind).scratch_bytes(input.model);

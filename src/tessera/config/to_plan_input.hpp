@@ -7,8 +7,10 @@
 
 namespace tessera {
 
-/// Converts a valid configuration to the input of a plan on a mesh that fits it.
-PlanInput plan_input(const Config& config, const MeshShape& mesh);
+/// Converts a valid configuration to the input of a plan on a mesh that fits it, for what executes
+/// the plan.
+PlanInput plan_input(const Config& config, const MeshShape& mesh,
+                     const Target& target = this_target());
 
 /// Returns the layers of the configured model. Throws ConfigError for wrong sizes and for keys that
 /// belong to another kind.

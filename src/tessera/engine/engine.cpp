@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include <tessera/base/alias.hpp>
+#include <tessera/base/error.hpp>
 #include <tessera/base/region.hpp>
 #include <tessera/engine/draw_parameters.hpp>
 #include <tessera/engine/engine.hpp>
@@ -19,6 +20,14 @@ StateArena<T> used_parameters(const StatePlan& state, const StateArena<StateOf<T
     return parameters;
   else
     return StateArena<T>::copies(state);
+}
+
+/// Returns the plan. Throws Error (usage) if it is for another device.
+const Plan& executable(const Plan& plan) {
+  if (plan.input.device != this_device)
+    throw Error(ExitCode::usage, "a plan for a {} cannot be executed on a {}",
+                name_of(plan.input.device), name_of(this_device));
+  return plan;
 }
 
 /// Keeps the profiling region of the current pipeline pass open.
@@ -46,7 +55,7 @@ class PassRegions {
 
 template <class T>
 Engine<T>::Engine(const Plan& plan, const Mesh& mesh, const StepOptions& options)
-    : plan_(plan),
+    : plan_(executable(plan)),
       rank_(mesh.rank()),
       stage_(plan_.stage(mesh.rank())),
       state_(plan.state(mesh.rank())),

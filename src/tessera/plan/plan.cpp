@@ -268,6 +268,8 @@ Plan plan_step(const PlanInput& given) {
   for (const PassCount& part : plan.flops_along_context())
     plan.flops.forward += part.forward, plan.flops.backward += part.backward;
   for (const StagePlan& stage : plan.stages) plan.recomputed += recomputed_flops(input, stage);
+  for (LayerSpec& layer : input.model.layers)
+    layer.tiling = tiling_of(input.device, input.numerics.reproducible);
   return plan;
 }
 

@@ -26,6 +26,7 @@ struct PlanInput : StrategyOptions, StepConfig {
   /// spec overrides the rules.
   MeshRules rules = default_rules();
   std::map<std::string, PartitionSpec> parameter_specs;
+  Device device = this_device;          ///< executes the plan
   DType state_type = DType::float32;    ///< parameters, gradients, moments, sums over ranks
   DType compute_type = DType::float32;  ///< activations and operands of products
   MatmulPrecision precision = MatmulPrecision::strict;

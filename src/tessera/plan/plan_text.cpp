@@ -341,6 +341,7 @@ nlohmann::json to_json(const Plan& plan, const Topology& topology) {
           {"num_ranks", plan.input.mesh.num_ranks()},
           {"nodes", nodes_json(topology, plan.input.mesh)},
           {"strategy", name_of(plan.input.strategy)},
+          {"device", name_of(plan.input.device)},
           {"dtype", name_of(plan.input.compute_type)},
           {"state_dtype", name_of(plan.input.state_type)},
           {"emulates_products", plan.input.emulates_products},

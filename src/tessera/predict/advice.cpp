@@ -147,7 +147,7 @@ class Search {
     training.activation_checkpointing.units = units;
     try {
       validate(made.config, ranks_);
-      const Plan plan = make_plan(plan_input(made.config, mesh));
+      const Plan plan = make_plan(plan_input(made.config, mesh, machine_.target()));
       const RankKinds kinds = rank_kinds(plan);
       for (const Size rank : kinds.first)
         made.memory_bytes = std::max(made.memory_bytes, plan.memory(rank).total());
@@ -171,9 +171,10 @@ class Search {
 
 /// Returns the seconds of the parts of a step, by name.
 std::map<std::string, double> parts_of_step(const SimulatedStep& step) {
-  std::map<std::string, double> parts{{"products", step.products},
-                                      {"other kernels", step.kernels},
-                                      {"the optimizer", step.update},
+  std::map<std::string, double> parts{{"products", step.products.work},
+                                      {"other kernels", step.kernels.work},
+                                      {"the optimizer", step.update.work},
+                                      {"launches of kernels", step.launches()},
                                       {"waiting", step.waiting()}};
   for (const SimulatedStep::Call& call : step.calls)
     parts[fmt::format("{} on {}", name_of(call.operation), call.axis)] += call.seconds;

@@ -73,9 +73,11 @@ class MachineCost {
         (work.flops + machine_.half_rate_side * work.flops_by_side) / flops_per_second_ +
         work.functions * machine_.function_seconds;
     const double memory = work.bytes / bytes_per_second_;
-    return {work.kernels * machine_.kernel_seconds +
-            work.block_bytes * machine_.block_byte_seconds + arithmetic + memory -
-            (work.has_products ? machine_.product_overlap : 1) * std::min(arithmetic, memory)};
+    const double launches = work.kernels * machine_.kernel_seconds;
+    const double seconds =
+        launches + work.block_bytes * machine_.block_byte_seconds + arithmetic + memory -
+        (work.has_products ? machine_.product_overlap : 1) * std::min(arithmetic, memory);
+    return {.seconds = seconds, .launches = launches};
   }
 
  private:
@@ -86,6 +88,14 @@ class MachineCost {
 };
 
 }  // namespace
+
+Target Machine::target() const {
+  const auto is_native = [&](DType half) {
+    return std::find(emulated_products.begin(), emulated_products.end(), name_of(half)) ==
+           emulated_products.end();
+  };
+  return {device, device == Device::gpu, is_native(DType::bfloat16), is_native(DType::float16)};
+}
 
 double Machine::memory_rate(Size bytes) const {
   for (const CacheLevel& cache : caches)
@@ -118,6 +128,16 @@ double product_rate(const Machine& machine, const PlanInput& input) {
   return rate->second;
 }
 
-CostOf cost_on(const Machine& machine, const Plan& plan) { return MachineCost(machine, plan); }
+double model_flops_utilization(const Machine& machine, const Plan& plan, double step_seconds) {
+  const auto ranks = static_cast<double>(plan.input.mesh.num_ranks());
+  return plan.flops.total() / (step_seconds * ranks * product_rate(machine, plan.input));
+}
+
+CostOf cost_on(const Machine& machine, const Plan& plan) {
+  if (plan.input.device != machine.device)
+    throw Error(ExitCode::usage, "the plan is for a {}, but machine {} has the device {}",
+                name_of(plan.input.device), machine.name, name_of(machine.device));
+  return MachineCost(machine, plan);
+}
 
 }  // namespace tessera

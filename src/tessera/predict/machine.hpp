@@ -41,9 +41,12 @@ struct CacheLevel {
 /// A machine, as a machine file describes it.
 struct Machine {
   std::string name;
+  Device device = this_device;  ///< of a rank
   /// FLOP/s that the matrix products of a rank reach, by the name of the type of their operands;
   /// "tf32" for float32 operands rounded to TF32.
   std::map<std::string, double> flops_per_second;
+  /// 16-bit types whose products the machine emulates: it widens their operands to float32.
+  std::vector<std::string> emulated_products{};
   double memory_bytes_per_second = 0;  ///< memory bandwidth that the kernels of a rank reach
   Size memory_bytes = 0;               ///< device memory of a rank
   double kernel_seconds = 0;           ///< overhead of each kernel
@@ -65,6 +68,8 @@ struct Machine {
   /// Returns the bytes per second of kernels that use `bytes` in turn: the rate of the smallest
   /// cache that holds them, or of memory.
   double memory_rate(Size bytes) const;
+  /// Returns what plans must know about the machine.
+  Target target() const;
   /// Returns the number of ranks of the machine.
   Size ranks() const { return network.empty() ? 1 : network.back().ranks; }
 };
@@ -72,6 +77,11 @@ struct Machine {
 /// Returns the FLOP/s of a rank's matrix products in the types of `input`. Throws ConfigError if
 /// the machine has no rate for these types or fewer ranks than the mesh.
 double product_rate(const Machine& machine, const PlanInput& input);
+
+/// Returns the part of the rate of products that a step of so many seconds reaches, its model FLOPs
+/// utilization (MFU): Plan::flops, of all ranks, over the seconds and the product_rate() of all
+/// ranks.
+double model_flops_utilization(const Machine& machine, const Plan& plan, double step_seconds);
 
 /// Returns the cost of the plan's work on a machine. A kernel takes kernel_seconds plus the longer
 /// of two times: its arithmetic, that is FLOPs over their rate plus function_seconds for each
@@ -82,7 +92,8 @@ double product_rate(const Machine& machine, const PlanInput& input);
 /// 1 + half_rate_side / n times as long if its shortest side is n. A collective takes
 /// call_seconds() with the largest latency of the levels that it crosses and the bandwidth of the
 /// slowest link on a ring of its ranks. All groups of an axis call at the same time, and groups
-/// that use the same link share its bandwidth. Throws as product_rate() does.
+/// that use the same link share its bandwidth. Throws as product_rate() does, and Error
+/// (usage) for a plan for another device.
 CostOf cost_on(const Machine& machine, const Plan& plan);
 
 }  // namespace tessera

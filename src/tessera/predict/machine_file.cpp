@@ -20,7 +20,8 @@ namespace {
 template <class T>
 struct MachineKey {
   std::string_view name;
-  std::variant<std::string T::*, Size T::*, double T::*> member;
+  std::variant<std::string T::*, std::vector<std::string> T::*, Device T::*, Size T::*, double T::*>
+      member;
   double least = 0;        ///< smallest allowed number
   double most = HUGE_VAL;  ///< largest allowed number
   std::string_view doc;    ///< comment in a written file
@@ -28,8 +29,11 @@ struct MachineKey {
 
 constexpr double tiny = 1e-300;  // the smallest allowed number where 0 is not allowed
 
-const std::array<MachineKey<Machine>, 9> machine_keys{{
+const std::array<MachineKey<Machine>, 11> machine_keys{{
     {"name", &Machine::name, 0, 0, ""},
+    {"device", &Machine::device, 0, 0, "of a rank: cpu or gpu"},
+    {"emulated_products", &Machine::emulated_products, 0, 0,
+     "16-bit types that products widen to float32"},
     {"memory_bytes", &Machine::memory_bytes, 1, HUGE_VAL, "of a rank"},
     {"memory_bytes_per_second", &Machine::memory_bytes_per_second, tiny, HUGE_VAL,
      "reached by the kernels of a rank"},
@@ -62,6 +66,7 @@ const std::array<MachineKey<NetworkLevel>, 6> network_keys{{
 constexpr std::string_view rates = "machine.flops_per_second.";
 constexpr std::array<std::string_view, 5> product_types{"float32", "float64", "bfloat16", "float16",
                                                         "tf32"};
+constexpr std::array<std::string_view, 2> emulated_types{"bfloat16", "float16"};
 
 void check_range(const std::string& key, const nlohmann::json& value, double least, double most) {
   if (!value.is_number()) return;
@@ -95,6 +100,9 @@ void require(bool is_given, const std::string& path, std::string_view key) {
 /// Checks that all required keys are there, that caches grow and that levels are nested. Latencies
 /// and overheads are optional.
 void check_whole(const Machine& machine, const std::string& path) {
+  for (const std::string& type : machine.emulated_products)
+    if (std::find(emulated_types.begin(), emulated_types.end(), type) == emulated_types.end())
+      reject("machine.emulated_products", type, "the type " + must_be_one_of(type, emulated_types));
   require(!machine.flops_per_second.empty(), path, "[machine.flops_per_second]");
   require(machine.memory_bytes_per_second > 0, path, "machine.memory_bytes_per_second");
   require(machine.memory_bytes > 0, path, "machine.memory_bytes");
@@ -141,8 +149,8 @@ template <class T, std::size_t N>
 std::string lines(const T& table, const std::array<MachineKey<T>, N>& keys) {
   std::string text;
   for (const MachineKey<T>& key : keys) {
-    const std::string value =
-        std::visit([&](auto member) { return to_toml(nlohmann::json(table.*member)); }, key.member);
+    const std::string value = std::visit(
+        [&](auto member) { return to_toml(setting_types::as_json(table.*member)); }, key.member);
     const std::string line = fmt::format("{} = {}", key.name, value);
     text += key.doc.empty() ? line + "\n" : fmt::format("{:<44} # {}\n", line, key.doc);
   }
@@ -155,7 +163,9 @@ Machine load_machine(const std::string& path) {
   Machine machine;
   machine.name = std::filesystem::path(path).stem().string();
   const std::string prefix = "machine.";
+  bool has_device = false;
   for (const auto& [key, value] : parse_toml(read_text(path), path)) {
+    has_device |= key == "machine.device";
     if (key == "network")
       add_levels(machine.network, network_keys, key, value);
     else if (key == "cache")
@@ -168,6 +178,7 @@ Machine load_machine(const std::string& path) {
       reject(key, value,
              "is not a known key; a machine file has [machine], [[cache]] and [[network]]");
   }
+  require(has_device, path, "machine.device, which is \"cpu\" or \"gpu\",");
   check_whole(machine, path);
   return machine;
 }

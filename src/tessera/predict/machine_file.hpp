@@ -8,7 +8,8 @@
 namespace tessera {
 
 /// Reads a machine file: the tables [machine] and [machine.flops_per_second], and one [[network]]
-/// per level, the innermost first. Throws Error (usage) if the file cannot be read or lacks a key,
+/// per level, the innermost first. It must tell the device, because plans for a CPU and for a GPU
+/// differ. Throws Error (usage) if the file cannot be read or lacks a key,
 /// and ConfigError for unknown keys and invalid values.
 Machine load_machine(const std::string& path);
 

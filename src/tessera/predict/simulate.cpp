@@ -109,9 +109,11 @@ class Simulator {
     each(state_.lag, before.lag);
     for (auto& [ranks, busy_until] : state_.links) each(busy_until, before.links.at(ranks));
     SimulatedStep& result = state_.result;
-    one(result.products, before.result.products);
-    one(result.kernels, before.result.kernels);
-    one(result.update, before.result.update);
+    for (const auto part :
+         {&SimulatedStep::products, &SimulatedStep::kernels, &SimulatedStep::update}) {
+      one((result.*part).work, (before.result.*part).work);
+      one((result.*part).launches, (before.result.*part).launches);
+    }
     for (std::size_t c = 0; c < result.calls.size(); ++c) {
       const SimulatedStep::Call& then = before.result.calls[c];
       one(result.calls[c].calls, then.calls);
@@ -197,13 +199,15 @@ class Simulator {
   }
 
   void compute(const Work& work, const std::vector<Cost>& costs, const Members& members) {
-    double& part = work.has_products                         ? state_.result.products
-                   : work.operation == StepOperation::update ? state_.result.update
-                                                             : state_.result.kernels;
+    SimulatedStep::Kernels& part = work.has_products ? state_.result.products
+                                   : work.operation == StepOperation::update
+                                       ? state_.result.update
+                                       : state_.result.kernels;
     for (const std::size_t k : members) {
       state_.now[k] += costs[k].seconds;
       state_.lag[k] += costs[k].lag;
-      part += costs[k].seconds * kinds_.share[k];
+      part.work += (costs[k].seconds - costs[k].launches) * kinds_.share[k];
+      part.launches += costs[k].launches * kinds_.share[k];
     }
   }
 
@@ -322,6 +326,10 @@ class Simulator {
 };
 
 }  // namespace
+
+double SimulatedStep::launches() const {
+  return products.launches + kernels.launches + update.launches;
+}
 
 double SimulatedStep::communication() const {
   return std::accumulate(calls.begin(), calls.end(), 0.0,

@@ -20,6 +20,7 @@ struct Cost {
   /// The part of `seconds` of a started call that computation cannot hide, because the rank itself
   /// moves the message.
   double exposed = 0;
+  double launches = 0;  ///< the part of `seconds` that is the overhead of launching kernels
 };
 using CostOf = std::function<Cost(const Work&)>;
 
@@ -27,9 +28,15 @@ using CostOf = std::function<Cost(const Work&)>;
 struct SimulatedStep {
   /// From the end of one step to the end of the next, on the slowest rank.
   double step_seconds = 0;
-  double products = 0;  ///< layers that consist mainly of matrix products
-  double kernels = 0;   ///< all other layers, loss, clipping, sums
-  double update = 0;    ///< the optimizer
+  /// Kernels of one sort, in seconds.
+  struct Kernels {
+    double work = 0;      ///< without launches
+    double launches = 0;  ///< overhead of launches
+    double total() const { return work + launches; }
+  };
+  Kernels products;  ///< layers that consist mainly of matrix products
+  Kernels kernels;   ///< all other layers, loss, clipping, sums
+  Kernels update;    ///< the optimizer
   /// The calls of one operation along an axis, or along several as "data+fsdp".
   struct Call {
     std::string axis;
@@ -39,6 +46,7 @@ struct SimulatedStep {
     double waiting = 0;  ///< before calls, until the last rank of the group arrives
   };
   std::vector<Call> calls;
+  double launches() const;       ///< sum of Kernels::launches
   double communication() const;  ///< sum of Call::seconds
   double waiting() const;        ///< sum of Call::waiting
 };

@@ -126,7 +126,7 @@ class WorkLister {
       std::vector<GemmShape> all = forwards ? products.forward : products.backward;
       if (!forwards) all.insert(all.end(), products.repeated.begin(), products.repeated.end());
       for (const GemmShape& product : all) {
-        calls += share * product.launches();
+        calls += share * static_cast<double>(product.launches);
         if (product.times > 1)  // blocks of wider matrices; kernels have no gaps
           work.block_bytes +=
               share *

@@ -15,6 +15,7 @@ for key in name memory_bytes memory_bytes_per_second kernel_seconds function_sec
   float32 float64 bfloat16 float16 latency_seconds rendezvous_seconds eager_bytes bytes_per_second; do
   grep -qE "^$key = (\"here\"|[0-9.e+-]+)( |\$)" "$here/here.toml" || fail "$key is missing: $(cat "$here/here.toml")"
 done
+grep -qE '^device = "[cg]pu" ' "$here/here.toml" || fail "does not tell the device"
 [ "$(grep '^ranks = ' "$here/here.toml" | tail -1 | tr -dc 0-9)" = "$ranks" ] || fail "not of $ranks ranks"
 "$program" simulate "$study" --machine "$here/here.toml" -o "$here/results" > "$out" || fail "cannot be simulated"
 grep -q '^Simulated on machine here' "$out" || fail "simulated something else: $(head -1 "$out")"

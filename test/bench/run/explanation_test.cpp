@@ -19,9 +19,9 @@ TEST(Explanation, NamesTheLargestDifferenceFirst) {
   const Plan plan = tutorial("data");
   const SimulatedStep step = simulate(plan, [](const Work&) { return Cost{1e-6}; });
   Breakdown measured;
-  measured.products.mean_rank_seconds = step.products;
-  measured.compute.mean_rank_seconds = step.products + step.kernels + 1e-6;
-  measured.optimizer.mean_rank_seconds = step.update;
+  measured.products.mean_rank_seconds = step.products.total();
+  measured.compute.mean_rank_seconds = step.products.total() + step.kernels.total() + 1e-6;
+  measured.optimizer.mean_rank_seconds = step.update.total();
   measured.calls = {{"data", Operation::all_reduce, 1, step.communication() + 5e-6, 0}};
   const std::vector<ExplanationLine> parts = explain(step, measured, plan);
   EXPECT_EQ(parts[0].part, "all_reduce on data");

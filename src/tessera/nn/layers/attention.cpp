@@ -6,7 +6,6 @@
 #include <vector>
 
 #include <tessera/base/alias.hpp>
-#include <tessera/nn/layers/at_once.hpp>
 #include <tessera/nn/layers/attention_blocks.hpp>
 #include <tessera/nn/layers/attention_kernels.hpp>
 #include <tessera/nn/layers/layer_call.hpp>
@@ -22,8 +21,6 @@ const std::string attention_store_label = "tessera::attention_store";
 
 using detail::AttentionBlock;
 using detail::AttentionRuns;
-using detail::key_block;
-using detail::query_block;
 using detail::SampleRows;
 
 std::vector<Layout> attention_layouts() { return {alike(by_columns, 2)}; }
@@ -36,13 +33,17 @@ bool whole_heads(const LayerSpec& layer) {
 Size heads_of(const LayerSpec& layer) { return layer.out / layer.groups.columns; }
 
 Size positions_of(const LayerSpec& layer) { return std::max(layer.positions, layer.share.total); }
-Size query_rows(Size t) { return std::min(query_block, t); }
+Size query_rows(const LayerSpec& layer) {
+  return std::min(layer.tiling.queries, positions_of(layer));
+}
 /// Returns the elements of a block of scores.
-Size square_size(Size t) { return query_rows(t) * std::min(key_block, t); }
+Size square_size(const LayerSpec& layer) {
+  return query_rows(layer) * std::min(layer.tiling.keys, positions_of(layer));
+}
 
+/// Heads of one sample or, of more samples than there are heads, one head of several samples.
 Size heads_at_once(const LayerSpec& layer, Size samples) {
-  const Size most = std::max(heads_of(layer), samples);
-  return detail::at_once(layer.room, most, square_size(positions_of(layer)));
+  return layer.tiling.at_once(std::max(heads_of(layer), samples), square_size(layer));
 }
 
 /// The second input has keys and values, which every rank needs whole, at once or in turn.
@@ -57,18 +58,22 @@ Layout attention_along_context(const LayerSpec&, ContextAttention attention) {
 
 LayerProducts attention_products(const LayerSpec& layer, Size samples) {
   const Size d = layer.groups.columns, heads = samples * heads_of(layer);
-  const Size together = detail::of_one_launch(heads_at_once(layer, samples));
+  const Size launches =
+      std::min(heads_of(layer), samples) *
+      layer.tiling.launches(std::max(heads_of(layer), samples), heads_at_once(layer, samples));
   LayerProducts products;
   const auto add = [](std::vector<GemmShape>& all, const GemmShape& one) {
     const auto same = std::find_if(all.begin(), all.end(), [&](const GemmShape& other) {
       return other.m == one.m && other.n == one.n && other.k == one.k;
     });
-    same == all.end() ? all.push_back(one) : void(same->times += one.times);
+    if (same == all.end()) return all.push_back(one);
+    same->times += one.times;
+    same->launches += one.launches;
   };
   const auto add_block = [&](const AttentionBlock& block) {
     const Size m = block.queries.count, n = block.keys.count;
-    const GemmShape scores{m, n, d, heads, together}, values{m, d, n, heads, together},
-        keys{n, d, m, 2 * heads, together};
+    const GemmShape scores{m, n, d, heads, launches}, values{m, d, n, heads, launches},
+        keys{n, d, m, 2 * heads, 2 * launches};
     for (const GemmShape& one : {scores, values}) {
       add(products.forward, one);
       add(products.backward, one);
@@ -96,8 +101,8 @@ PassCount attention_functions(const LayerSpec& layer, Size samples) {
 /// Returns the elements of the squares and of the sums of some heads (Attention::squares,
 /// Attention::key_sums, Attention::query_sums).
 Size attention_scratch(const LayerSpec& layer, Size samples) {
-  const Size t = positions_of(layer), sums = (2 * t + query_rows(t)) * layer.groups.columns;
-  return heads_at_once(layer, samples) * (3 * square_size(t) + sums);
+  const Size sums = (2 * positions_of(layer) + query_rows(layer)) * layer.groups.columns;
+  return heads_at_once(layer, samples) * (3 * square_size(layer) + sums);
 }
 
 /// Some heads of one sample or, of more samples than there are heads, one head of some samples.
@@ -137,7 +142,7 @@ class Attention {
         t_(positions_of(call.layer)),
         d_(call.layer.groups.columns),
         at_once_(heads_at_once(call.layer, call.samples)),
-        square_(square_size(t_)),
+        square_(square_size(call.layer)),
         has_keys_(call.layer.inputs.size() > 1),
         scale_(1 / std::sqrt(static_cast<State>(d_))) {}
 
@@ -298,7 +303,8 @@ class Attention {
     else if (call_.output_terms.data() != nullptr)
       return part(call_.output_terms, 1, 0, heads, queries);
     else
-      return {alias_matrix(key_sums(2).first.data(), queries.count, d_), query_rows(t_) * d_};
+      return {alias_matrix(key_sums(2).first.data(), queries.count, d_),
+              query_rows(call_.layer) * d_};
   }
   Heads<State> key_sums(Size number, Range positions = {}) const {
     State* const first = call_.scratch.data() + at_once_ * (3 * square_ + number * t_ * d_);

@@ -5,14 +5,9 @@
 #include <algorithm>
 #include <vector>
 
-#include <tessera/base/for_each.hpp>
 #include <tessera/nn/layers/layer_spec.hpp>
 
 namespace tessera::detail {
-
-// Queries and keys of a block: it and its operands fit the second cache of a core. A device needs
-// larger products.
-inline constexpr Size query_block = on_host ? 64 : 1024, key_block = on_host ? 512 : 4096;
 
 /// Rows of a sample.
 struct SampleRows : Range {
@@ -49,9 +44,11 @@ inline std::vector<PositionRun> runs_of(const PositionShare& share, Range parts,
 /// The runs of the queries and of the keys of an attention layer.
 struct AttentionRuns {
   std::vector<PositionRun> queries, keys;
+  Size query_block, key_block;  ///< positions of a block
 
   /// `keys_of`: the part of the share whose keys are there; -1: all that the layer reads.
-  AttentionRuns(const LayerSpec& layer, Size samples, Size keys_of = -1) {
+  AttentionRuns(const LayerSpec& layer, Size samples, Size keys_of = -1)
+      : query_block(layer.tiling.queries), key_block(layer.tiling.keys) {
     const PositionShare& share = layer.share;
     const bool is_whole = share.ways == 1;
     const Range all{0, share.ways}, own{share.part, 1};
@@ -78,6 +75,7 @@ struct AttentionBlock {
 /// queries. The last queries come first: with one run, their blocks have all keys.
 template <class F, class Finish>
 void for_each_block(const AttentionRuns& runs, Size sample, const F& f, const Finish& finish) {
+  const Size query_block = runs.query_block, key_block = runs.key_block;
   for (auto run = runs.queries.rbegin(); run != runs.queries.rend(); ++run)
     for (Size q = (run->count - 1) / query_block * query_block; q >= 0; q -= query_block) {
       const SampleRows queries = run->rows(sample, q, std::min(query_block, run->count - q));

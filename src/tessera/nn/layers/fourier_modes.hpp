@@ -7,7 +7,7 @@
 
 #include <Kokkos_Core.hpp>
 
-#include <tessera/nn/layers/at_once.hpp>
+#include <tessera/nn/layers/layer_spec.hpp>
 
 namespace tessera::detail {
 
@@ -61,13 +61,13 @@ struct FourierModes {
         first(begin / group()),
         count(columns / group()),
         rest(begin % group() + columns % group()),
-        room(layer.room) {}
+        tiling(layer.tiling) {}
 
   PositionShare share;
   Size n, modes, width;
   Size first, count;
   Size rest;  ///< columns that are not part of a whole frequency k1
-  Size room;  ///< LayerSpec::room
+  Tiling tiling;
 
   /// Columns of one frequency k1.
   Size group() const { return 2 * modes * width; }
@@ -92,7 +92,9 @@ struct FourierModes {
   /// Returns true if the rank has only some positions of the grid.
   bool has_part() const { return share.ways > 1; }
   /// Returns how many of some samples are transformed at once.
-  Size samples_at_once(Size samples) const { return at_once(room, samples, between()); }
+  Size samples_at_once(Size samples) const { return tiling.at_once(samples, between()); }
+  /// Returns the launches of one product for each of some samples.
+  Size launches(Size samples) const { return tiling.launches(samples, samples_at_once(samples)); }
   GridRows rows() const { return {has_part() ? share : PositionShare{n * n}, n}; }
 
   /// Elements of one sample between the products.
@@ -107,21 +109,21 @@ struct FourierModes {
   }
 
   std::vector<GemmShape> products_to_modes(Size samples) const {
-    const Size sums = 2 * magnitudes().count, together = of_one_launch(samples_at_once(samples));
+    const Size sums = 2 * magnitudes().count, each = launches(samples);
     if (!has_part())
-      return {{sums, n * width, n, samples, together, true},
-              {2 * modes, width, 2 * n, samples * count, together, true}};
-    return with_rows({sums, group(), rows().count(), samples, together, true}, [&](Size points) {
-      return GemmShape{2 * modes, width, points, samples, together, true};
+      return {{sums, n * width, n, samples, each, true},
+              {2 * modes, width, 2 * n, samples * count, count * each, true}};
+    return with_rows({sums, group(), rows().count(), samples, each, true}, [&](Size points) {
+      return GemmShape{2 * modes, width, points, samples, each, true};
     });
   }
   std::vector<GemmShape> products_to_grid(Size samples) const {
-    const Size sums = 2 * magnitudes().count, together = of_one_launch(samples_at_once(samples));
+    const Size sums = 2 * magnitudes().count, each = launches(samples);
     if (!has_part())
-      return {{2 * n, width, 2 * modes, samples * count, together, true},
-              {n, n * width, sums, samples, together, true}};
-    return with_rows({rows().count(), group(), sums, samples, together, true}, [&](Size points) {
-      return GemmShape{points, width, 2 * modes, samples, together, true};
+      return {{2 * n, width, 2 * modes, samples * count, count * each, true},
+              {n, n * width, sums, samples, each, true}};
+    return with_rows({rows().count(), group(), sums, samples, each, true}, [&](Size points) {
+      return GemmShape{points, width, 2 * modes, samples, each, true};
     });
   }
 
@@ -133,8 +135,12 @@ struct FourierModes {
     const GridRows own = rows();
     for (Size i = 0, before = 0; i < own.count(); ++i) {
       const Size points = own.part(i).x2.count;
-      points == before ? void(all.back().times += product.times)
-                       : all.push_back(product_of(points));
+      if (points == before) {
+        all.back().times += product.times;
+        all.back().launches += product.launches;
+      } else {
+        all.push_back(product_of(points));
+      }
       before = points;
     }
     return own.count() == 0 ? std::vector<GemmShape>{} : all;

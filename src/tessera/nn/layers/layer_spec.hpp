@@ -2,7 +2,6 @@
 #pragma once
 
 #include <array>
-#include <cmath>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -12,6 +11,7 @@
 #include <tessera/base/placement.hpp>
 #include <tessera/base/split.hpp>
 #include <tessera/nn/activation.hpp>
+#include <tessera/nn/layers/tiling.hpp>
 
 namespace tessera {
 
@@ -131,9 +131,7 @@ struct LayerSpec {
   /// The rows of a sample, if `context` splits positions. With `positions` = share.total, matrices
   /// have the rows of all ranks: those of rank 0 for all samples, then those of rank 1, and so on.
   PositionShare share{};
-  /// Limit on the elements that the matrices of one kind, of all samples, heads or modes that are
-  /// multiplied at once, have in scratch memory; 0: what suits the device (at_once.hpp).
-  Size room = 0;
+  Tiling tiling = tiling_of(this_device);  ///< plans set that of their device
   /// First column of a rank's part of the inputs and of the output; 0 if they are whole.
   Size in_begin = 0, out_begin = 0;
 
@@ -188,11 +186,8 @@ struct PassCount {
 struct GemmShape {
   Size m = 0, n = 0, k = 0;
   Size times = 1;
-  Size at_once = 1;        ///< products of one launch
+  Size launches = times;   ///< fewer if one launch makes several products
   bool same_left = false;  ///< A is the same for all
-  double launches() const {
-    return std::ceil(static_cast<double>(times) / static_cast<double>(at_once));
-  }
   /// Returns the elements of A, B and C of all products, without those of an A for all.
   constexpr Size elements() const { return ((same_left ? 0 : m * k) + k * n + m * n) * times; }
   /// 2 m n k per product. A double, because those of large machines exceed 64 bits; exact up to

@@ -6,7 +6,6 @@
 #include <tessera/base/alias.hpp>
 #include <tessera/base/for_each.hpp>
 #include <tessera/nn/columns.hpp>
-#include <tessera/nn/layers/at_once.hpp>
 #include <tessera/nn/layers/layer_call.hpp>
 #include <tessera/nn/layers/layers.hpp>
 
@@ -26,15 +25,15 @@ std::vector<Layout> mode_product_layouts() {
 
 Size modes_at_once(const LayerSpec& layer) {
   const Size w = layer.grid.width;
-  return detail::at_once(layer.room, layer.in / (2 * w), 4 * w * w);
+  return layer.tiling.at_once(layer.in / (2 * w), 4 * w * w);
 }
 
 LayerProducts mode_product_products(const LayerSpec& layer, Size samples) {
   const Size w = layer.grid.width, modes = layer.in / (2 * w);
   const Size rows = samples * layer.positions;
-  const Size together = detail::of_one_launch(modes_at_once(layer));
-  const GemmShape product{rows, 2 * w, 2 * w, modes, together};
-  return {{product}, {{2 * w, 2 * w, rows, modes, together}, product}};
+  const Size launches = layer.tiling.launches(modes, modes_at_once(layer));
+  const GemmShape product{rows, 2 * w, 2 * w, modes, launches};
+  return {{product}, {{2 * w, 2 * w, rows, modes, launches}, product}};
 }
 
 /// Turns the complex factors R of each mode, (Re; Im) of shape (2 w, w), into the real matrix

@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string_view>
+
+#include <Kokkos_Macros.hpp>
+
+#include <tessera/base/names.hpp>
+
+namespace tessera {
+
+/// What executes kernels.
+enum class Device : std::uint8_t { cpu, gpu };
+
+template <>
+inline constexpr std::array<std::string_view, 2> names_of<Device>{"cpu", "gpu"};
+
+/// The device of Kokkos' default execution space in this program. Plans use it, which know no
+/// Views.
+#if defined(KOKKOS_ENABLE_CUDA) || defined(KOKKOS_ENABLE_HIP) || defined(KOKKOS_ENABLE_SYCL)
+inline constexpr Device this_device = Device::gpu;
+#else
+inline constexpr Device this_device = Device::cpu;
+#endif
+
+}  // namespace tessera

@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a plan says depends on the device of the machine, not on this build.
+#include <stdexcept>
+
+#include <gtest/gtest.h>
+
+#include <tessera/config/config_io.hpp>
+#include <tessera/config/config_rules.hpp>
+#include <tessera/config/to_plan_input.hpp>
+#include <tessera/nn/layers/layer_row.hpp>
+#include <tessera/predict/machine_file.hpp>
+
+#include "expect_error.hpp"
+#include "plan/plan_support.hpp"
+
+namespace tessera {
+namespace {
+
+/// Returns one block of a transformer with 25 heads of 64 columns on 1,024 positions, in bfloat16,
+/// and eight samples on one rank.
+PlanInput one_block(Device device) {
+  PlanInput input = plan_test::tutorial({{"data", 1}});
+  input.model = transformer({.vocabulary = 256,
+                             .context = 1024,
+                             .width = 1600,
+                             .heads = 25,
+                             .blocks = 1,
+                             .inner_width = 6400});
+  input.loss = LossKind::cross_entropy;
+  input.batch_size = input.samples = 8;
+  input.compute_type = DType::bfloat16;
+  input.device = device;
+  return input;
+}
+
+double attention_launches(const Plan& plan, StepOperation pass) {
+  const WorkSizes sizes = work_sizes(plan, 0);
+  for (const Action& action : plan_test::every_action(plan.stages.front()))
+    if (action.is(pass) && row_of(sizes.layers[action.index]).name == "attention")
+      return work_of(action, plan, sizes).front().kernels;
+  throw std::invalid_argument("no attention");
+}
+
+// A GPU has one block of scores for each head, and 2^24 / 2^20 = 16 heads at once: two launches for
+// the 25 heads of a sample. A CPU multiplies each of the 25 * 8 heads by itself, in blocks of 64
+// queries and 512 keys: eight blocks of queries see one block of keys, the other eight see two.
+TEST(PlansForDevices, HaveTheLaunchesOfTheDevice) {
+  const Plan gpu = make_plan(one_block(Device::gpu)), cpu = make_plan(one_block(Device::cpu));
+  EXPECT_EQ(attention_launches(gpu, StepOperation::forward), 2 * 8 * 2);
+  EXPECT_EQ(attention_launches(gpu, StepOperation::backward), 5 * 8 * 2);
+  EXPECT_EQ(attention_launches(cpu, StepOperation::forward), 2 * 24 * 25 * 8);
+  EXPECT_EQ(attention_launches(cpu, StepOperation::backward), 5 * 24 * 25 * 8);
+}
+
+TEST(PlansForDevices, HaveTheScratchMemoryOfTheDevice) {
+  const auto scratch = [](Device device) { return layer_scratch(make_plan(one_block(device)), 0); };
+  // Three blocks of scores for each head, and sums of all keys, all values and a block of queries.
+  EXPECT_EQ(scratch(Device::gpu), 16 * (3 * 1024 * 1024 + (1024 + 1024 + 1024) * 64));
+  EXPECT_EQ(scratch(Device::cpu), 1 * (3 * 64 * 512 + (1024 + 1024 + 64) * 64));
+}
+
+// In a fixed order of sums, a GPU multiplies one matrix after another.
+TEST(PlansForDevices, HaveALaunchForEachProductInAFixedOrder) {
+  PlanInput input = one_block(Device::gpu);
+  input.numerics = {.reproducible = true, .grains = 1};
+  EXPECT_EQ(attention_launches(make_plan(input), StepOperation::forward), 2 * 25 * 8);
+}
+
+// GPT-2 XL with bytes as tokens on 64 GPUs. Matrices have 48 * 12 * 1600^2 + 256 * 1600 elements,
+// and each of 512 * 1024 tokens takes 6 FLOPs for each of them; attention takes 6 * 2 * 1024 * 1600
+// for each token and block. A rank has eight microbatches with a sample. A block launches 16
+// kernels in the forward pass (4 of attention), 9 in recomputations and 24 in the backward pass (10
+// of attention); other layers and the loss launch 9, and the optimizer 2 in a step.
+TEST(PlansForDevices, TakeTheTimeOfTheirArithmeticOnGpus) {
+  const Machine machine = load_machine(TESSERA_INPUTS "/machines/gpu_cluster.toml");
+  const Config config = load_config(
+      {.file = TESSERA_INPUTS "/transformer_large.toml", .mesh = "data=64", .strategy = "data"});
+  const Plan plan = make_plan(plan_input(config, resolve_mesh(config, 64), machine.target()));
+  const double tokens = 512 * 1024,
+               flops = 6 * tokens * (48.0 * 12 * 1600 * 1600 + 256 * 1600 + 48.0 * 2 * 1024 * 1600);
+  EXPECT_DOUBLE_EQ(plan.flops.total(), flops);
+  EXPECT_FALSE(plan.input.emulates_products);
+  const SimulatedStep step = simulate(plan, cost_on(machine, plan));
+  const double arithmetic = (plan.flops.total() + plan.recomputed) / 64 / 7e14;
+  EXPECT_GT(step.products.work, arithmetic);
+  EXPECT_LT(step.products.work, 1.5 * arithmetic);
+  EXPECT_NEAR(step.launches(), (8 * (48 * (16 + 9 + 24) + 9) + 2) * 4e-6, 1e-9);
+  EXPECT_LT(step.step_seconds, 3 * arithmetic);
+  EXPECT_DOUBLE_EQ(model_flops_utilization(machine, plan, step.step_seconds),
+                   flops / 64 / 7e14 / step.step_seconds);
+}
+
+TEST(PlansForDevices, AreNotCostedOnOtherDevices) {
+  Machine machine;
+  machine.name = "other";
+  machine.flops_per_second = {{"bfloat16", 1e9}};
+  machine.device = Device::gpu;
+  EXPECT_EQ(test::error_of([&] { cost_on(machine, make_plan(one_block(Device::cpu))); }),
+            "the plan is for a cpu, but machine other has the device gpu");
+}
+
+}  // namespace
+}  // namespace tessera
