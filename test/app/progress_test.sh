@@ -32,6 +32,23 @@ launch run "$inputs/tutorial.toml" --set output.metrics=m.jsonl --set output.ten
 expect_code 0
 [ "$(wc -l < "$here/m.jsonl")" -eq 20 ] || fail "not one record per epoch"
 ls "$here"/events/events.out.tfevents.* > /dev/null || fail "no event file"
+grep -qE '"seconds_per_step":[0-9.e-]+,"samples_per_second":[0-9.e+]+,"flops_per_second":[0-9.e+]+}$' "$here/m.jsonl" ||
+  fail "speed: $(tail -1 "$here/m.jsonl")"
+
+# A transformer counts tokens, and a machine file gives the rate to which MFU refers. TensorBoard groups tags.
+begin tokens
+launch run "$inputs/transformer.toml" --set output.metrics=m.jsonl --set output.tensorboard=events --set training.num_epochs=1 \
+  --set data.samples=64 --machine "$inputs/machines/cpu_cluster.toml" --progress log
+expect_code 0
+last=$(grep '"loss"' "$here/m.jsonl" | tail -1)
+value() { sed -n "s/.*\"$1\":\([0-9.e+-]*\).*/\1/p" <<< "$last"; }
+expect_near tokens_per_second "$(value tokens_per_second)" \
+  "$(awk -v s="$(value samples_per_second)" 'BEGIN { print 31 * s }')" "$(awk -v s="$(value samples_per_second)" 'BEGIN { print s / 1e3 }')"
+expect_near mfu "$(value mfu)" "$(awk -v f="$(value flops_per_second)" 'BEGIN { printf "%.9f", f / 1e12 }')" 1e-6
+for tag in loss/loss loss/validation_loss optimizer/gradient_norm optimizer/learning_rate speed/seconds_per_step \
+  speed/samples_per_second speed/tokens_per_second speed/mfu; do
+  grep -qaF "$tag" "$here"/events/events.out.tfevents.* || fail "TensorBoard lacks the tag $tag"
+done
 
 begin no-place
 launch run "$inputs/tutorial.toml" --set output.metrics=/dev/full

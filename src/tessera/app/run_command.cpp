@@ -105,9 +105,8 @@ std::function<bool()> stop_condition(const std::optional<StopSignals>& signals,
 
 Reporting reporting_of(const Config& config, const TrainOptions& options,
                        std::optional<double> peak) {
-  Reporting reporting{.output = config.output};
-  if (!options.quiet || !options.progress.empty())
-    reporting.line = [peak](const TrainingProgress& now) { return training_line(now, peak); };
+  Reporting reporting{.output = config.output, .peak = peak};
+  if (!options.quiet || !options.progress.empty()) reporting.line = training_line;
   return reporting;
 }
 

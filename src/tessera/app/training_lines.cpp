@@ -16,13 +16,16 @@ std::string clock_text(double seconds) {
                    : fmt::format("{}:{:02}", minutes, rest);
 }
 
-std::string rate_text(double flops_per_second, std::optional<double> peak) {
-  constexpr double giga = 1e9, tera = 1e12;
-  const std::string rate = flops_per_second < tera
-                               ? fmt::format("{:.3g} GFLOP/s", flops_per_second / giga)
-                               : fmt::format("{:.3g} TFLOP/s", flops_per_second / tera);
-  if (!peak) return rate;
-  return fmt::format("{} ({:.0f} % of peak)", rate, 100 * flops_per_second / *peak);
+/// Returns the parts of the speed that are known.
+std::string speed_text(const Speed& speed) {
+  const auto whole = [](double rate) { return with_thousands(static_cast<Size>(rate)); };
+  std::string text = fmt::format("{}/step  {} samples/s", human_seconds(speed.seconds_per_step),
+                                 whole(speed.samples_per_second));
+  if (speed.tokens_per_second)
+    text += fmt::format("  {} tokens/s", whole(*speed.tokens_per_second));
+  text += "  " + human_flops(speed.flops_per_second);
+  if (speed.mfu) text += fmt::format(" (MFU {:.2g} %)", 100 * *speed.mfu);
+  return text;
 }
 
 }  // namespace
@@ -33,18 +36,15 @@ std::string parts_text(const std::vector<NamedNumber>& parts) {
   return texts.empty() ? "" : fmt::format(" ({})", join(texts));
 }
 
-std::string training_line(const TrainingProgress& progress, std::optional<double> peak) {
+std::string training_line(const TrainingProgress& progress) {
   const StepReport& report = progress.report;
   return fmt::format(
-      "step {}/{} ({} left)  epoch {}/{}  loss {:.6g}{}  gradient {:.3g}  lr {:.3g}  {} samples/s  "
-      "{}  "
-      "{}",
+      "step {}/{} ({} left)  epoch {}/{}  loss {:.6g}{}  gradient {:.3g}  lr {:.3g}  {}  {}",
       with_thousands(report.step), with_thousands(progress.steps),
       clock_text(progress.seconds_left), with_thousands(progress.epoch),
       with_thousands(progress.epochs), report.loss(), parts_text(progress.loss_parts),
-      report.gradient_norm, report.learning_rate,
-      with_thousands(static_cast<Size>(progress.samples_per_second)),
-      rate_text(progress.flops_per_second, peak), human_bytes(progress.device_bytes));
+      report.gradient_norm, report.learning_rate, speed_text(progress.speed),
+      human_bytes(progress.device_bytes));
 }
 
 }  // namespace tessera

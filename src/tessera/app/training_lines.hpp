@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -9,9 +8,8 @@
 
 namespace tessera {
 
-/// Returns the line that shows the progress of a training. `peak` is the FLOP/s that the products
-/// of a rank reach, if they are known.
-std::string training_line(const TrainingProgress& progress, std::optional<double> peak);
+/// Returns the line that shows the progress of a training.
+std::string training_line(const TrainingProgress& progress);
 
 /// Returns the parts of a loss in parentheses, " (cross_entropy 2.1, balance_loss 0.01)", or "" for
 /// none.

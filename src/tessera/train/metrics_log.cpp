@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <array>
 #include <chrono>
 #include <filesystem>
 
@@ -25,6 +27,21 @@ std::optional<Size> step_of_line(const std::string& line) {
   if (!record.is_object() || !record.contains("step") || !record["step"].is_number_integer())
     return std::nullopt;
   return record["step"].get<Size>();
+}
+
+/// Returns the tag under which TensorBoard shows a metric. Its first part names a group.
+std::string tag_of(std::string_view metric) {
+  constexpr std::array<std::string_view, 2> optimizer{"gradient_norm", "learning_rate"};
+  constexpr std::array<std::string_view, 5> speed{"seconds_per_step", "samples_per_second",
+                                                  "tokens_per_second", "flops_per_second", "mfu"};
+  const auto is_in = [&](const auto& group) {
+    return std::find(group.begin(), group.end(), metric) != group.end();
+  };
+  const std::string_view group = is_in(optimizer)                             ? "optimizer"
+                                 : is_in(speed)                               ? "speed"
+                                 : metric.find('/') != std::string_view::npos ? "router"
+                                                                              : "loss";
+  return fmt::format("{}/{}", group, metric);
 }
 
 }  // namespace
@@ -73,7 +90,12 @@ void MetricsLog::write(Size step, Size epoch, std::span<const NamedNumber> numbe
       for (const auto& [name, number] : numbers) record[std::string(name)] = number;
       lines_->append(record.dump() + "\n");
     }
-    if (events_) events_->append(event_numbers(now, step, numbers));
+    if (!events_) return;
+    std::vector<std::string> tags;
+    for (const auto& [name, number] : numbers) tags.push_back(tag_of(name));
+    std::vector<NamedNumber> tagged(numbers.begin(), numbers.end());
+    for (std::size_t i = 0; i < tags.size(); ++i) tagged[i].first = tags[i];
+    events_->append(event_numbers(now, step, tagged));
   });
 }
 

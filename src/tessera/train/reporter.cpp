@@ -64,7 +64,26 @@ void Reporter<T>::Window::add(const StepReport& report) {
 template <class T>
 StepReport Reporter<T>::Window::take(double seconds) {
   begin = seconds;
+  steps_before = sum.step;
   return std::exchange(sum, {});
+}
+
+template <class T>
+Speed Reporter<T>::speed(const Window& window, double stepping_seconds) const {
+  const PlanInput& input = session_.plan().input;
+  const double seconds = stepping_seconds - window.begin;
+  const auto samples = static_cast<double>(window.sum.samples);
+  Speed speed;
+  speed.seconds_per_step = seconds / static_cast<double>(window.sum.step - window.steps_before);
+  speed.samples_per_second = samples / seconds;
+  if (input.model.classes > 0)
+    speed.tokens_per_second =
+        speed.samples_per_second * static_cast<double>(input.model.input_positions);
+  const double batches = samples / static_cast<double>(input.batch_size);
+  speed.flops_per_second = batches * session_.plan().flops.total() / seconds /
+                           static_cast<double>(input.mesh.num_ranks());
+  if (reporting_.peak) speed.mfu = speed.flops_per_second / *reporting_.peak;
+  return speed;
 }
 
 template <class T>
@@ -78,6 +97,7 @@ Reporter<T>::Reporter(const Reporting& reporting, TrainingSession<T>& session, S
                  epochs_left * session.data().num_batches()),
       epochs_(epochs),
       last_record_(first_step_) {
+  shown_.steps_before = recorded_.steps_before = first_step_;
   check_same_everywhere(session.world(), "reporting.line", reporting.line ? 1 : 0);
   if (reporting.line) activity_.emplace("training: first steps");
   if (reporting.output.enabled() || !reporting.output.hashes.empty())
@@ -162,19 +182,15 @@ std::vector<double> Reporter<T>::routing_so_far() {
 template <class T>
 void Reporter<T>::show(Size epoch, double stepping_seconds) {
   const double steps = static_cast<double>(session_.steps() - first_step_);
-  const double rate = shown_.samples_per_second(stepping_seconds);
-  const Plan& plan = session_.plan();
-  const double batches_per_second = rate / static_cast<double>(plan.input.batch_size);
+  const Speed now = speed(shown_, stepping_seconds);
   const StepReport report = shown_.take(stepping_seconds);
   activity_->update(reporting_.line(
       {.report = report,
-       .loss_parts = mean_parts(plan.input, report),
+       .loss_parts = mean_parts(session_.plan().input, report),
        .epoch = epoch,
        .epochs = epochs_,
        .steps = last_step_,
-       .samples_per_second = rate,
-       .flops_per_second = batches_per_second * plan.flops.total() /
-                           static_cast<double>(plan.input.mesh.num_ranks()),
+       .speed = now,
        .device_bytes = session_.measured_bytes(),
        .seconds_left =
            clock_.seconds() * static_cast<double>(last_step_ - session_.steps()) / steps}));
@@ -182,12 +198,16 @@ void Reporter<T>::show(Size epoch, double stepping_seconds) {
 
 template <class T>
 void Reporter<T>::record(Size epoch, double stepping_seconds) {
-  const double rate = recorded_.samples_per_second(stepping_seconds);
+  const Speed now = speed(recorded_, stepping_seconds);
   const StepReport report = recorded_.take(stepping_seconds);
   std::vector<NamedNumber> numbers{{"loss", report.loss()},
                                    {"gradient_norm", report.gradient_norm},
                                    {"learning_rate", report.learning_rate},
-                                   {"samples_per_second", rate}};
+                                   {"seconds_per_step", now.seconds_per_step},
+                                   {"samples_per_second", now.samples_per_second}};
+  if (now.tokens_per_second) numbers.emplace_back("tokens_per_second", *now.tokens_per_second);
+  numbers.emplace_back("flops_per_second", now.flops_per_second);
+  if (now.mfu) numbers.emplace_back("mfu", *now.mfu);
   for (const NamedNumber& part : mean_parts(session_.plan().input, report)) numbers.push_back(part);
   const auto routing = routing_metrics(session_.plan().input.model, report.routing);
   numbers.insert(numbers.end(), routing.begin(), routing.end());

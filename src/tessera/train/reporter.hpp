@@ -14,13 +14,21 @@
 
 namespace tessera {
 
+/// How fast some steps were.
+struct Speed {
+  double seconds_per_step = 0;
+  double samples_per_second = 0;              ///< of all ranks
+  std::optional<double> tokens_per_second{};  ///< of all ranks, if a sample is a sequence of tokens
+  double flops_per_second = 0;                ///< of a rank on average; matrix products only
+  std::optional<double> mfu{};  ///< model FLOPs utilization: flops_per_second over Reporting::peak
+};
+
 /// The progress of a training, for a person who watches.
 struct TrainingProgress {
   StepReport report{};                    ///< since the previous progress
   std::vector<NamedNumber> loss_parts{};  ///< of report.loss(); see named_parts()
   Size epoch = 0, epochs = 0, steps = 0;  ///< the epoch of the last step; all that are to be made
-  double samples_per_second = 0;          ///< since the previous progress
-  double flops_per_second = 0;            ///< of a rank on average; matrix products only
+  Speed speed{};                          ///< since the previous progress
   Size device_bytes = 0;                  ///< memory of rank 0
   double seconds_left = 0;
 };
@@ -30,6 +38,7 @@ struct Reporting {
   OutputConfig output{};  ///< files, which rank 0 writes
   /// Returns the line that shows progress; none: nothing is shown.
   std::function<std::string(const TrainingProgress&)> line{};
+  std::optional<double> peak{};  ///< FLOP/s that the matrix products of a rank reach, if known
 };
 
 /// Makes the reports of a training: after each `output.every_steps` steps for files, and after
@@ -61,14 +70,15 @@ class Reporter {
   /// Reports that were made since the last one of a kind.
   struct Window {
     StepReport sum{};
-    double begin = 0;  ///< stepping seconds
+    double begin = 0;     ///< stepping seconds
+    Size steps_before{};  ///< steps of the training until then
     void add(const StepReport& report);
     /// Returns the sum and begins anew.
     StepReport take(double seconds);
-    double samples_per_second(double seconds) const {
-      return static_cast<double>(sum.samples) / (seconds - begin);
-    }
   };
+
+  /// Returns the speed in a window that ends now.
+  Speed speed(const Window& window, double stepping_seconds) const;
 
   bool hash_is_due() const {
     const OutputConfig& output = reporting_.output;
