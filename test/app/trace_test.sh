@@ -8,9 +8,13 @@ launcher=("$@")
 # shellcheck source=script_support.sh
 source "$(dirname "$0")/script_support.sh"
 
-# expect_trace STEPS NAME...: checks the format of trace.json, whose ranks each have these steps and names.
+# expect_trace STEPS NAME...: checks the format of trace.json, whose ranks each have these steps and names, and the bytes of
+# calls if there is a plan.json.
 expect_trace() {
-  "$python" -B "$(dirname "$0")/check_trace.py" "$here/trace.json" 4 "$@" > "$work/check" 2>&1 || fail "$(cat "$work/check")"
+  local steps=$1 plan=-
+  shift
+  [ ! -e "$here/plan.json" ] || plan=$here/plan.json
+  "$python" -B "$(dirname "$0")/check_trace.py" "$here/trace.json" 4 "$steps" "$plan" "$@" > "$work/check" 2>&1 || fail "$(cat "$work/check")"
 }
 
 begin pipeline
@@ -26,6 +30,20 @@ launch run "$inputs/tutorial.toml" --quiet --trace trace.json --trace-steps 1:3 
 expect_code 0
 expect_silence
 expect_trace 3 'forward layer1/product' 'backward layer2/output' all_gather reduce_scatter
+
+# A call tells its step, tensor or bucket, and payload, also if it is started first and finished later.
+for overlap in true false; do
+  begin overlap-$overlap
+  tutorial=("$inputs/tutorial.toml" --strategy fsdp --mesh fsdp=2,model=2 --set distributed.overlap=$overlap)
+  launch run "${tutorial[@]}" --quiet --trace trace.json --trace-steps 4:6
+  expect_code 0
+  (cd "$here" && "$program" plan "${tutorial[@]}" --json plan.json) > "$out" || fail "has no plan"
+  expect_trace 3
+  for argument in '"step":4' '"step":6' '"tensor":"layer1"' '"tensor":"layer2"' '"axis":"model"'; do
+    grep -qF "$argument" "$here/trace.json" || fail "no call has $argument"
+  done
+  grep -qF '"step":3' "$here/trace.json" && fail "has another step"
+done
 
 begin later_steps
 launch run "$inputs/tutorial.toml" --quiet --trace trace.json

@@ -52,6 +52,7 @@ TEST(RegionTimer, TellsPhasesProductsAndCallsApart) {
     const Region step("tessera::step");
     {
       const Region forward("tessera::forward");
+      mark_event(tensor_event, [] { return "layer1"; });
       Gemm<float>()(Trans::no, Trans::no, a, b, 0, c);
       world.all_reduce(values);
     }
@@ -60,7 +61,12 @@ TEST(RegionTimer, TellsPhasesProductsAndCallsApart) {
   const RankTrace& trace = timer.trace();
   EXPECT_EQ(trace.calls.size(), world.size() > 1 ? 1u : 0u);
   double calls = 0;
-  for (const TracedCall& call : trace.calls) calls += call.seconds;
+  for (const TracedCall& call : trace.calls) {
+    calls += call.seconds;
+    EXPECT_EQ(call.bytes, 40);
+    EXPECT_EQ(call.tensor, "layer1");
+    EXPECT_EQ(call.step, 0);
+  }
   EXPECT_GT(trace.products, 0);
   EXPECT_GE(trace.compute, trace.products);
   EXPECT_GE(trace.optimizer, 0);

@@ -149,7 +149,7 @@ ExitCode train(Runtime& runtime, const Config& config, const TrainOptions& optio
     if (trace) output.make([&] { trace->write(); });
   };
   if (!options.trace.empty()) {
-    trace.emplace(options.trace, trainer.mesh());
+    trace.emplace(options.trace, trainer.mesh(), options.trace_steps.first);
     trainer.after_steps(options.trace_steps.first - 1, [&] { trace->begin(); });
     trainer.after_steps(options.trace_steps.second, write_trace);
   }

@@ -48,9 +48,9 @@ void RunTrace::write() {
   const std::vector<RankTrace> ranks = gather_traces(mesh_.world(), mesh_.shape(), mine);
   collectively(mesh_.world(), [&] {
     if (mesh_.world().rank() != 0) return;
-    write_text(
-        file_,
-        chrome_trace(ranks).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n");
+    write_text(file_, chrome_trace(ranks, first_step_)
+                              .dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) +
+                          "\n");
     warn_of_missing_steps(file_, ranks);
   });
 }

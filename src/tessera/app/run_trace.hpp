@@ -19,7 +19,8 @@ inline constexpr TracedSteps default_traced_steps{2, 11};
 /// Traces some steps of a run and writes them as a file for Perfetto.
 class RunTrace {
  public:
-  RunTrace(std::string file, const Mesh& mesh) : file_(std::move(file)), mesh_(mesh) {}
+  RunTrace(std::string file, const Mesh& mesh, Size first_step)
+      : file_(std::move(file)), mesh_(mesh), first_step_(first_step) {}
 
   /// Starts to trace. Collective.
   void begin();
@@ -30,6 +31,7 @@ class RunTrace {
  private:
   std::string file_;
   Mesh mesh_;
+  Size first_step_;
   std::optional<RegionTimer> timer_;
   bool is_written_ = false;
 };

@@ -1,9 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <string>
+#include <string_view>
+
 #include <Kokkos_Core.hpp>
 
 namespace tessera {
+
+// Events that tell tools more about calls: before an action of a step, the tensor that it is about,
+// "tessera::tensor layer1"; in the region that starts a call, its payload, "tessera::bytes 1540".
+inline constexpr std::string_view tensor_event = "tessera::tensor ",
+                                  bytes_event = "tessera::bytes ";
+
+/// Tells the event `kind` + text() to Kokkos Tools. Without a tool it costs one test.
+template <class Text>
+void mark_event(std::string_view kind, const Text& text) {
+  if (Kokkos::Tools::profileLibraryLoaded()) Kokkos::Tools::markEvent(std::string(kind) + text());
+}
 
 /// A Kokkos profiling region during the life of this object, for Kokkos Tools and Caliper. Without
 /// a tool it costs one test.

@@ -95,8 +95,10 @@ void Engine<T>::step(const Batch<State>& batch, Size number, double learning_rat
   for_each_action(stage_.actions, stage_.repeated, [&](std::size_t i, Size microbatch) {
     regions.before(static_cast<Size>(i));
     if (microbatch != now.microbatch.number) now.microbatch = microbatch_of(batch, microbatch);
+    mark_event(tensor_event, [&] { return subject_of(stage_.actions[i], plan_, stage_); });
     act(stage_.actions[i], step_calls_[i], now);
     // MPI makes progress on non-blocking calls only inside MPI calls.
+    mark_event(tensor_event, [] { return ""; });
     if (buckets_.in_flight() > 0) buckets_.poll();
     if (messages_.in_flight() > 0) messages_.poll();
   });

@@ -209,18 +209,29 @@ std::vector<CollectivePlan> Plan::collectives(Size rank) const {
   return plan_collectives(*this, rank);
 }
 
+std::string subject_of(const Action& action, const Plan& plan, const StagePlan& stage) {
+  const Operands& operands = action.operands;
+  switch (row_of(action.operation).subject) {
+    case ActionSubject::layer:
+      return plan.input.model.layers[action.index].name;
+    case ActionSubject::unit:
+      return stage.parameters.units[action.index].name;
+    case ActionSubject::bucket:
+      return name_of(stage.parameters.buckets[action.index], stage.parameters.units);
+    case ActionSubject::tensor:
+      return stage.slots[operands.to != no_slot ? operands.to : operands.from].path;
+    case ActionSubject::step:
+      break;
+  }
+  return "";
+}
+
 std::string to_string(const Action& action, const Plan& plan, const StagePlan& stage) {
   const StepOperationRow& row = row_of(action.operation);
   const Operands& operands = action.operands;
   std::vector<std::string> details;
-  if (row.subject == ActionSubject::layer)
-    details.push_back(plan.input.model.layers[action.index].name);
-  if (row.subject == ActionSubject::unit)
-    details.push_back(stage.parameters.units[action.index].name);
-  if (row.subject == ActionSubject::bucket)
-    details.push_back(name_of(stage.parameters.buckets[action.index], stage.parameters.units));
-  if (row.subject == ActionSubject::tensor)
-    details.push_back(stage.slots[operands.to != no_slot ? operands.to : operands.from].path);
+  if (const std::string subject = subject_of(action, plan, stage); !subject.empty())
+    details.push_back(subject);
   if (action.is(StepOperation::redistribute))
     details.emplace_back(name_of(
         transition_of(stage.slots[operands.from], stage.slots[operands.to], plan.along(0))));
@@ -257,6 +268,8 @@ namespace {
 Plan plan_step(const PlanInput& given) {
   PlanInput input = given;
   add_shared_rows(input);
+  for (LayerSpec& layer : input.model.layers)
+    layer.tiling = tiling_of(input.device, input.numerics.reproducible);
   Plan plan{input, choose_layouts(input), {}, {}, 0};
   std::vector<std::vector<Range>> chunks = split_into_stages(input);
   const PipelineShape shape = listed_passes(input);
@@ -268,8 +281,6 @@ Plan plan_step(const PlanInput& given) {
   for (const PassCount& part : plan.flops_along_context())
     plan.flops.forward += part.forward, plan.flops.backward += part.backward;
   for (const StagePlan& stage : plan.stages) plan.recomputed += recomputed_flops(input, stage);
-  for (LayerSpec& layer : input.model.layers)
-    layer.tiling = tiling_of(input.device, input.numerics.reproducible);
   return plan;
 }
 

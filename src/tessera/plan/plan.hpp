@@ -82,6 +82,9 @@ struct Plan {
   std::vector<CollectivePlan> collectives(Size rank) const;
 };
 
+/// Returns what an action is about: its layer, unit, bucket or tensor; "" if it has none of these.
+std::string subject_of(const Action& action, const Plan& plan, const StagePlan& stage);
+
 /// Returns the text of an action in the printed schedule, such as "forward(layer1/output)",
 /// "gather(layer1)", "redistribute(layer2/product, all_reduce)" or "update". If a step has several
 /// microbatches, it names the microbatch: "forward(layer1/output, m0)".

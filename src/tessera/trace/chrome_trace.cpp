@@ -17,15 +17,15 @@ struct Slice {
   std::string name;
   const char* category;
   Size begin, end;
-  std::string axis{};
+  nlohmann::json arguments{};
 };
 
 Slice slice(std::string name, const char* category, double begin, double end,
-            std::string axis = {}) {
+            nlohmann::json arguments = {}) {
   const auto eighths = [](double seconds) {
     return static_cast<Size>(std::llround(8e6 * seconds));
   };
-  return {std::move(name), category, eighths(begin), eighths(end), std::move(axis)};
+  return {std::move(name), category, eighths(begin), eighths(end), std::move(arguments)};
 }
 
 /// Returns the name without the prefix of all regions.
@@ -34,8 +34,15 @@ std::string short_name(const std::string& region) {
   return region.starts_with(prefix) ? region.substr(prefix.size()) : region;
 }
 
+nlohmann::json arguments_of(const TracedCall& call, Size first_step) {
+  nlohmann::json arguments{{"axis", call.axis}, {"step", first_step + call.step}};
+  if (call.bytes > 0) arguments["bytes"] = call.bytes;
+  if (!call.tensor.empty()) arguments["tensor"] = call.tensor;
+  return arguments;
+}
+
 /// Returns the slices of a rank, each before those inside it.
-std::vector<Slice> slices_of(const RankTrace& rank) {
+std::vector<Slice> slices_of(const RankTrace& rank, Size first_step) {
   std::vector<Slice> slices;
   for (auto r = rank.regions.rbegin(); r != rank.regions.rend(); ++r)  // outer regions end later
     slices.push_back(slice(short_name(r->name), "region", r->begin, r->begin + r->seconds));
@@ -43,7 +50,7 @@ std::vector<Slice> slices_of(const RankTrace& rank) {
     const double arrival = call.begin + call.waiting;
     if (call.waiting > 0) slices.push_back(slice("idle", "idle", call.begin, arrival));
     slices.push_back(slice(std::string(name_of(call.operation)), "collective", arrival,
-                           call.begin + call.seconds, call.axis));
+                           call.begin + call.seconds, arguments_of(call, first_step)));
   }
   std::stable_sort(slices.begin(), slices.end(), [](const Slice& a, const Slice& b) {
     return a.begin != b.begin ? a.begin < b.begin : a.end > b.end;
@@ -53,7 +60,7 @@ std::vector<Slice> slices_of(const RankTrace& rank) {
 
 }  // namespace
 
-nlohmann::json chrome_trace(const std::vector<RankTrace>& ranks) {
+nlohmann::json chrome_trace(const std::vector<RankTrace>& ranks, Size first_step) {
   nlohmann::json events = nlohmann::json::array();
   for (std::size_t r = 0; r < ranks.size(); ++r) {
     const nlohmann::json row{{"pid", 1}, {"tid", r + 1}};  // 0 is a special thread in Perfetto
@@ -62,13 +69,13 @@ nlohmann::json chrome_trace(const std::vector<RankTrace>& ranks) {
       events.push_back(std::move(event));
     };
     add({{"name", "thread_name"}, {"ph", "M"}, {"args", {{"name", fmt::format("rank {}", r)}}}});
-    for (Slice& one : slices_of(ranks[r])) {
+    for (Slice& one : slices_of(ranks[r], first_step)) {
       nlohmann::json event{{"name", std::move(one.name)},
                            {"cat", one.category},
                            {"ph", "X"},
                            {"ts", static_cast<double>(one.begin) / 8},
                            {"dur", static_cast<double>(one.end - one.begin) / 8}};
-      if (!one.axis.empty()) event["args"] = {{"axis", std::move(one.axis)}};
+      if (!one.arguments.is_null()) event["args"] = std::move(one.arguments);
       add(std::move(event));
     }
   }

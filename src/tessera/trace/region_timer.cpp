@@ -3,6 +3,8 @@
 #include <optional>
 #include <utility>
 
+#include <tessera/base/region.hpp>
+#include <tessera/base/text.hpp>
 #include <tessera/base/timer.hpp>
 #include <tessera/trace/region_timer.hpp>
 
@@ -15,6 +17,7 @@ struct OpenRegion {
   std::string name;
   double begin = 0;
   double inside = 0;  ///< seconds in inner regions
+  Size bytes = 0;     ///< of a call
 };
 
 /// "tessera::all_reduce(data)" is a call over the axis data. Regions of the engine have no axis.
@@ -51,11 +54,18 @@ class State {
     overhead_ += clock_.seconds() - now;
   }
 
+  void event(std::string_view text) {
+    if (text.starts_with(tensor_event)) tensor_ = text.substr(tensor_event.size());
+    if (text.starts_with(bytes_event) && !open_.empty())
+      open_.back().bytes = number_of<Size>(text.substr(bytes_event.size())).value_or(0);
+  }
+
   RankTrace trace;
 
  private:
   void count(const OpenRegion& region, double seconds) {
     const bool is_step = region.name == "tessera::step";
+    if (is_step) ++steps_;
     if (!is_step && !is_inside("tessera::step")) return;
     const bool is_full =
         static_cast<Size>(trace.calls.size() + trace.regions.size()) >= most_events_;
@@ -65,6 +75,9 @@ class State {
       call->seconds = seconds;
       call->begin = region.begin;
       call->in_pass = is_inside(pass_prefix);
+      call->tensor = tensor_;
+      call->bytes = region.bytes;
+      call->step = steps_;
       trace.calls.push_back(std::move(*call));
       return;
     }
@@ -90,6 +103,8 @@ class State {
   Timer clock_;
   double overhead_ = 0;  ///< seconds spent in the instrumentation
   std::vector<OpenRegion> open_;
+  std::string tensor_;  ///< of the present action
+  Size steps_ = 0;      ///< that have ended
 };
 
 std::optional<State> state;  // callbacks are plain functions
@@ -103,6 +118,10 @@ void on_pop() {
   state->pop();
   if (earlier.pop_region != nullptr) earlier.pop_region();
 }
+void on_event(const char* text) {
+  if (earlier.profile_event != nullptr) earlier.profile_event(text);
+  state->event(text);
+}
 
 }  // namespace
 
@@ -111,11 +130,13 @@ RegionTimer::RegionTimer(Size most_events) {
   state.emplace(most_events);
   tools::set_push_region_callback(on_push);
   tools::set_pop_region_callback(on_pop);
+  tools::set_profile_event_callback(on_event);
 }
 
 RegionTimer::~RegionTimer() {
   tools::set_push_region_callback(earlier.push_region);
   tools::set_pop_region_callback(earlier.pop_region);
+  tools::set_profile_event_callback(earlier.profile_event);
   state.reset();
 }
 

@@ -22,8 +22,12 @@ struct TracedCall {
   double begin = 0;      ///< seconds since the instrumented steps began
   double waiting = 0;    ///< part of `seconds`; set by find_waits()
   bool in_pass = false;  ///< made by a stage that has a pass to compute
+  std::string tensor{};  ///< layer, bucket or tensor that it moves; "" if unknown, and for scalars
+  Size bytes = 0;        ///< payload; 0 if it only waits for a call that was started before
+  Size step = 0;         ///< number of the traced step, from 0
 
-  NLOHMANN_DEFINE_TYPE_INTRUSIVE(TracedCall, axis, operation, seconds, begin, waiting, in_pass);
+  NLOHMANN_DEFINE_TYPE_INTRUSIVE(TracedCall, axis, operation, seconds, begin, waiting, in_pass,
+                                 tensor, bytes, step);
 };
 
 /// Regions of a pass on a pipeline stage begin with this: "tessera::pass F3".

@@ -77,7 +77,9 @@ class CallScope {
   }
   CallScope(const CommunicatorState& comm, const Call& call)
       : CallScope(comm,
-                  WatchedCall{comm.group.get(), call.operation, call.site, call.peer, call.tag}) {}
+                  WatchedCall{comm.group.get(), call.operation, call.site, call.peer, call.tag}) {
+    mark_event(bytes_event, [&] { return std::to_string(call.full().bytes()); });
+  }
   CallScope(const CallScope&) = delete;
   CallScope& operator=(const CallScope&) = delete;
   ~CallScope() {
