@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Several hosts on one machine: runs COMMAND under Open MPI on hosts that share nothing but files and processors.
+# Several emulated hosts on one machine: runs COMMAND under Open MPI on hosts that share nothing but files and processors.
 #
 # usage: hosts.sh N RANKS_EACH [--rate RATE] [--beside SCRIPT] COMMAND...
 #
