@@ -158,6 +158,10 @@ LossVerdict judge_losses(const Verification& verification, const FoundReference&
   for (std::size_t i = 0; i < steps.size(); ++i)
     if (!std::isfinite(steps[i]))
       return verdict("not_finite", fmt::format("the loss of step {} is not finite", i + 1));
+  for (std::size_t i = 0; i < losses.validations.size(); ++i)
+    if (!std::isfinite(losses.validations[i]))
+      return verdict("not_finite", fmt::format("the validation loss after step {} is not finite",
+                                               losses.validated_at[i]));
   if (!reference.losses) return verdict("no_reference");
   const LossCurve& wanted = *reference.losses;
   // A stored reference may have more steps than this case asks for.

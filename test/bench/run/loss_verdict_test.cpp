@@ -67,6 +67,14 @@ TEST(Losses, ValidationLossesAreComparedToo) {
   EXPECT_EQ(judged({1.7}).loss.verdict, "different");
 }
 
+TEST(Losses, NameAValidationLossThatIsNotFinite) {
+  Verification verification;
+  verification.losses = {{2.0, 1.0}, {1.5}, {NAN}, {2}};
+  const auto loss = judge_losses(verification, {LossCurve{{2.0, 1.0}, {}, {NAN}}, 1}, "r", 1e-5);
+  EXPECT_EQ(loss.loss.verdict, "not_finite");
+  EXPECT_EQ(loss.problem, "the validation loss after step 2 is not finite");
+}
+
 TEST(Losses, WithoutAReferenceTheVerdictSaysSo) {
   Verification verification;
   verification.losses = {{1.0}, {1.0}};
