@@ -7,7 +7,7 @@ from collections import Counter
 from .contents import Points, Text
 from .drawing import NothingToShow
 from .fields import get, number, positive, table, text
-from .numbers import RATIO, between, percent, plural, seconds, significant, times
+from .numbers import percent, plural, ratio, seconds, significant, times
 
 MOST_OPEN = 4  # more amounts of work are folded
 
@@ -30,10 +30,6 @@ def short_name(case, cases):
     return case.strategy if alone else case.name
 
 
-def _times(ratio):
-    return between(*ratio, RATIO, 3)
-
-
 def _sentence(study, work, ranks, cases):
     """States what is known about the cases on as many ranks, of which the first is the fastest."""
     where, best, names = f"On {plural(int(ranks), 'rank')}", cases[0], [short_name(case, cases) for case in cases]
@@ -46,15 +42,17 @@ def _sentence(study, work, ranks, cases):
     tied = [case for case in cases if work.tied(case)]
     slower = [case for case in cases[1:] if case.behind and case.behind.low and not work.tied(case)]
     behind = next(iter(slower), None)
-    by = behind and f"{_times(behind.behind)} faster than {short_name(behind, cases)}"
+    by = behind and f"{ratio(behind.behind)} faster than {short_name(behind, cases)}"
     if not tied and behind:
         verb = "is predicted to be" if study.machine else "is"
         return f"{where} {names[0]} {verb} {by}: {_rate(best)}{_over_baseline(best)}."
     equal = [best, *tied]
     if not behind:
-        return f"{where} nothing differs significantly: {_listed(names)} reach {_rate(*equal)}."
+        nothing = "nothing differs by 3 %" if study.machine else "nothing differs significantly"
+        return f"{where} {nothing}: {_listed(names)} reach {_rate(*equal)}."
+    alike = "differ by less than 3 %" if study.machine else "do not differ significantly"
     return (
-        f"{where} {_listed([short_name(case, cases) for case in equal])} do not differ significantly ({_rate(*equal)}); "
+        f"{where} {_listed([short_name(case, cases) for case in equal])} {alike} ({_rate(*equal)}); "
         f"{names[0]} is {by}, the next."
     )
 
@@ -62,7 +60,7 @@ def _sentence(study, work, ranks, cases):
 def _over_baseline(case):
     if case.baseline in (None, case) or not case.speedup:
         return ""
-    return f", {_times(case.speedup)} those of {case.baseline.name}, an efficiency of {percent(case.efficiency.value)}"
+    return f", {ratio(case.speedup)} those of {case.baseline.name}, an efficiency of {percent(case.efficiency.value)}"
 
 
 def blocks(study):

@@ -91,7 +91,7 @@ def _compared(study, pairs, base, name, same_machine):
         Column("work", lambda pair: pair.case.work or None, "text"),
         Column(f"step: {base}", lambda pair: tables.step(pair.base)),
         Column(f"step: {name}", lambda pair: tables.step(pair.case)),
-        Column("ratio [95 % CI]", lambda pair: pair.ratio and numbers.between(*pair.ratio, numbers.RATIO, 3)),
+        Column("ratio [95 % CI]", lambda pair: pair.ratio and numbers.ratio(pair.ratio)),
         Column("", lambda pair: pair.verdict, "word"),
     ]
     how = "corrected for the speed of the machine" if same_machine else "as measured, because the machines differ"

@@ -52,12 +52,13 @@ def log_axis(axis, which, show, ticks=None, most=5):
 
 
 def rank_axis(panel, ranks):
-    """Gives an axis the numbers of ranks as ticks, or some of them if there are many."""
+    """Gives an axis the numbers of ranks as ticks, or as many of them as have room for their digits."""
     ranks = sorted(ranks)
     panel.set(xlabel="ranks", xlim=(0.85 * ranks[0], ranks[-1] / 0.85))
     span, kept = math.log(ranks[-1] / ranks[0]) or 1, []
     for one in ranks:
-        if not kept or math.log(one / kept[-1]) > span / 9:
+        room = 0.04 + 0.014 * (len(count(one)) + len(count(kept[-1]))) if kept else 0  # part of the axis
+        if not kept or math.log(one / kept[-1]) > room * span:
             kept.append(one)
     log_axis(panel, "x", count, ticks=kept)
 

@@ -68,7 +68,15 @@ rate = partial(scaled, units=RATE_UNITS)
 
 def times(value):
     """'1.5 ×', for an axis"""
-    return UNKNOWN if not is_number(value) else f"{value:.3g} ×"
+    if not is_number(value):
+        return UNKNOWN
+    return f"{value:,.0f} ×" if value >= 1000 else f"{value:.3g} ×"
+
+
+def ratio(one):
+    """'1.10 × [1.09, 1.11]' for a Ratio; a simulated one has no scatter, and so no interval."""
+    ends = one[1:] if one.low != one.high else (None, None)
+    return between(one.value, *ends, RATIO, 3)
 
 
 def percent(value, digits=0):

@@ -10,10 +10,6 @@ NAME = Column("case", lambda case: case.name, "text")
 WORK = Column("work", lambda case: case.work or None, "text")
 
 
-def _ratio(ratio):
-    return numbers.between(*ratio, numbers.RATIO, 3) if ratio else None
-
-
 def step(case):
     """Returns the step with its interval, if the case was measured."""
     return numbers.between(case.step(), *(case.interval or (None, None))) if case.ok else None
@@ -42,6 +38,7 @@ def fastest(study):
 
 
 def measured(study):
+    interval = "" if study.machine else " [95 % CI]"
     columns = [
         Column("strategy", lambda case: case.strategy, "strategy"),
         Column("mesh", lambda case: case.mesh, "code"),
@@ -55,9 +52,9 @@ def measured(study):
         Column("status", lambda case: case.status, "word"),
         Column("step" if study.machine else "step: median [95 % CI]", step),
         Column("samples/s", lambda case: numbers.significant(case.samples_per_second, 4)),
-        Column("speed-up [95 % CI]", lambda case: _ratio(case.speedup)),
+        Column(f"speed-up{interval}", lambda case: case.speedup and numbers.ratio(case.speedup)),
         Column("efficiency", lambda case: numbers.percent(case.efficiency and case.efficiency.value)),
-        Column("time over fastest [95 % CI]", _behind),
+        Column(f"time over fastest{interval}", _behind),
         shown("bubble of the schedule", numbers.percent, "pipeline.bubble"),
         Column("idle", lambda case: numbers.percent(case.share("idle")) if case.number("pipeline", "bubble") is not None else None),
         Column("comm. + idle", lambda case: numbers.percent(case.share("communication", "idle"))),
@@ -97,7 +94,7 @@ def unmeasured(study):
 
 
 def _behind(case):
-    return f"one program with {case.same_as.strategy}" if case.same_as else _ratio(case.behind)
+    return f"one program with {case.same_as.strategy}" if case.same_as else case.behind and numbers.ratio(case.behind)
 
 
 def _baselines(study):

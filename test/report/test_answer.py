@@ -159,7 +159,7 @@ class Numbers(unittest.TestCase):
         self.assertEqual(numbers.seconds(-4.5e-7), "-450 ns")
         self.assertEqual(numbers.bytes_(1023), "1023 B")
         self.assertEqual(numbers.bytes_(3 * 2**20), "3.00 MiB")
-        self.assertEqual(numbers.times(5), "5 ×")
+        self.assertEqual((numbers.times(5), numbers.times(12345.6)), ("5 ×", "12,346 ×"))
         self.assertEqual([numbers.percent(value) for value in (0, 0.0012, 0.012, 0.996)], ["0 %", "0.1 %", "1 %", "100 %"])
         self.assertEqual(numbers.between(0.0123, 0.0121, 0.0125), "12.30 ms [12.10, 12.50]")
         self.assertEqual(numbers.between(1.24, None, 1.3, numbers.RATIO, 3), "1.24 ×")

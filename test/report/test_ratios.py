@@ -192,6 +192,16 @@ class Axes(unittest.TestCase):
         self.assertTrue(0.5 < low and high < 4, (low, high))
         self.assertEqual(arrows, 3)
 
+    def test_ticks_of_ranks_do_not_overlap(self):
+        for ranks in ((8, 64, 512, 4096, 32768, 131072), [2**k for k in range(10)], [2**k for k in range(18)], (1, 2, 3, 4, 5, 6, 7, 8)):
+            figure, panel = drawing.plate()
+            drawing.rank_axis(panel, ranks)
+            figure.savefig(io.BytesIO())
+            labels = [label.get_window_extent() for label in panel.get_xticklabels()]
+            self.assertGreater(len(labels), 3)
+            for left, right in zip(labels, labels[1:]):
+                self.assertLess(left.x1 + 4, right.x0, ranks)
+
     def test_ticks_do_not_overlap(self):
         for largest in (1.02, 1.3, 1.9, 2.5, 4, 5.5, 7, 9, 40, 900):
             figure, panel = drawing.plate()
