@@ -17,8 +17,8 @@
 namespace tessera::bench {
 namespace {
 
-/// A search on more ranks takes minutes.
-constexpr Size most_ranks = 32;
+/// A search on more ranks may take a minute.
+constexpr Size most_ranks = 64;
 
 /// Returns the axes that split something, whatever their order, and how they split the batch.
 /// `tensor` is `data` without an axis that splits the batch.
@@ -55,7 +55,9 @@ std::string unknown_because(const CaseResult& result, const Machine* machine) {
 Untried search(const Case& fastest, const Machine& machine, const Summary& summary) {
   const Plan plan = plan_of(fastest.config, fastest.ranks(), machine.target());
   const double own = simulate(plan, cost_on(machine, plan)).step_seconds;
-  for (const Candidate& one : advise(fastest.config, fastest.ranks(), machine).fits) {
+  const SearchOptions options{.best = summary.cases.size() + 1,
+                              .below = own / (1 + smallest_effect)};
+  for (const Candidate& one : advise(fastest.config, fastest.ranks(), machine, options).fits) {
     const TrainingConfig& training = one.config.training;
     Untried next{fastest.id,
                  "",
@@ -65,7 +67,6 @@ Untried search(const Case& fastest, const Machine& machine, const Summary& summa
                  training.microbatches,
                  one.step.step_seconds,
                  own};
-    if (own < (1 + smallest_effect) * next.step_seconds) break;  // the shortest come first
     if (!is_tried(next, summary)) return next;
   }
   return {};

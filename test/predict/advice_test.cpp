@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <limits>
 #include <set>
 #include <string>
 
@@ -34,9 +36,29 @@ Machine machine_with(double bytes_per_second, Size memory_bytes) {
 }
 
 const Machine roomy = machine_with(1e10, Size{1} << 40);
+const SearchOptions exhaustive{.best = 1'000'000};
+
+Config small_transformer() {
+  Config config;
+  config.model.kind = ModelKind::transformer;
+  config.model.transformer = {
+      .vocabulary = 64, .context = 32, .width = 64, .heads = 4, .blocks = 1, .inner_width = 128};
+  config.data.kind = DataKind::copy_task;
+  config.training.loss = LossKind::cross_entropy;
+  config.training.batch_size = config.data.samples = 16;
+  return config;
+}
+
+std::string name_of(const Candidate& one) {
+  const TrainingConfig& training = one.config.training;
+  return fmt::format(
+      "{} on {}, {}, {} microbatches, {} units: {} s, {} B", name_of(training.distributed.strategy),
+      one.mesh.to_string(), name_of(training.distributed.context_attention), training.microbatches,
+      training.activation_checkpointing.units, one.step.step_seconds, one.memory_bytes);
+}
 
 TEST(Advice, IsSortedAndEachCandidateIsValid) {
-  const Advice advice = advise(wide_mlp(), 8, roomy);
+  const Advice advice = advise(wide_mlp(), 8, roomy, exhaustive);
   ASSERT_GT(advice.fits.size(), 10u);
   EXPECT_TRUE(advice.too_large.empty());
   double before = 0;
@@ -52,6 +74,55 @@ TEST(Advice, IsSortedAndEachCandidateIsValid) {
   }
 }
 
+// Bounds leave out only what cannot be among the fastest.
+TEST(Advice, FindsTheSameAsAnExhaustiveSearch) {
+  const Machine slow = machine_with(1e8, Size{1} << 40), tight = machine_with(1e9, 1'000'000);
+  Size planned = 0, of_all = 0;
+  struct Tried {
+    Config config;
+    Size ranks;
+    const Machine& machine;
+  };
+  for (const Tried& tried : {Tried{wide_mlp(), 16, roomy},
+                             {wide_mlp(), 64, slow},
+                             {wide_mlp(), 16, tight},
+                             {small_transformer(), 16, roomy},
+                             {small_transformer(), 16, tight}}) {
+    const Advice all = advise(tried.config, tried.ranks, tried.machine, exhaustive),
+                 found = advise(tried.config, tried.ranks, tried.machine);
+    ASSERT_EQ(found.fits.size(), std::min<std::size_t>(10, all.fits.size()));
+    for (std::size_t i = 0; i < found.fits.size(); ++i)
+      EXPECT_EQ(name_of(found.fits[i]), name_of(all.fits[i])) << i;
+    EXPECT_LE(found.planned, all.planned);
+    planned += found.planned;
+    of_all += all.planned;
+    EXPECT_LE(all.planned, all.candidates);
+  }
+  EXPECT_LT(3 * planned, 2 * of_all);
+}
+
+TEST(Advice, FindsOnlyStepsBelowALimit) {
+  const double best = advise(wide_mlp(), 8, roomy).fits.front().step.step_seconds;
+  EXPECT_TRUE(advise(wide_mlp(), 8, roomy, {.below = best}).fits.empty());
+  const Advice two = advise(wide_mlp(), 8, roomy, {.best = 2, .below = 1.5 * best});
+  ASSERT_EQ(two.fits.size(), 2U);
+  EXPECT_LT(two.fits.back().step.step_seconds, 1.5 * best);
+}
+
+TEST(Advice, TellsTheBestSoFar) {
+  Size planned = 0;
+  double seconds = std::numeric_limits<double>::infinity();
+  const auto progress = [&](const SearchState& state) {
+    EXPECT_EQ(state.planned, ++planned);
+    if (state.best == nullptr) return;
+    EXPECT_LE(state.best->step.step_seconds, seconds);
+    seconds = state.best->step.step_seconds;
+  };
+  const Advice advice = advise(wide_mlp(), 8, roomy, {.progress = progress});
+  EXPECT_EQ(advice.planned, planned);
+  EXPECT_EQ(advice.fits.front().step.step_seconds, seconds);
+}
+
 TEST(Advice, TriesTheAxisOfExperts) {
   Config config;
   config.model.kind = ModelKind::transformer;
@@ -59,7 +130,7 @@ TEST(Advice, TriesTheAxisOfExperts) {
   config.data.kind = DataKind::copy_task;
   config.training.loss = LossKind::cross_entropy;
   Size with_experts = 0;
-  for (const Candidate& one : advise(config, 4, roomy).fits)
+  for (const Candidate& one : advise(config, 4, roomy, exhaustive).fits)
     if (one.mesh.size_of("expert") > 1) {
       ++with_experts;
       const Plan plan = make_plan(plan_input(resolve(one.config, 4), one.mesh));
@@ -70,7 +141,7 @@ TEST(Advice, TriesTheAxisOfExperts) {
 
 // On a slow network, candidates with few bytes win.
 TEST(Advice, FollowsTheMachine) {
-  const Advice slow = advise(wide_mlp(), 4, machine_with(1e6, Size{1} << 40));
+  const Advice slow = advise(wide_mlp(), 4, machine_with(1e6, Size{1} << 40), exhaustive);
   Size fewest = slow.fits.front().sent_bytes;
   for (const Candidate& one : slow.fits)
     if (one.mesh.size_of("pipeline") == 1) fewest = std::min(fewest, one.sent_bytes);
@@ -80,7 +151,7 @@ TEST(Advice, FollowsTheMachine) {
 
 TEST(Advice, ChoosesLessMemoryIfNeeded) {
   Size most = 0, least = Size{1} << 60;
-  for (const Candidate& one : advise(wide_mlp(), 8, roomy).fits) {
+  for (const Candidate& one : advise(wide_mlp(), 8, roomy, exhaustive).fits) {
     most = std::max(most, one.memory_bytes);
     least = std::min(least, one.memory_bytes);
   }
@@ -100,7 +171,7 @@ TEST(Advice, KeepsOnlyOptionsThatAMeshCanUse) {
   config.training.distributed.sequence_parallel = true;
   config.training.distributed.prefetch = false;
   bool with = false, without = false;
-  for (const Candidate& one : advise(config, 4, roomy).fits) {
+  for (const Candidate& one : advise(config, 4, roomy, exhaustive).fits) {
     const DistributedConfig& its = one.config.training.distributed;
     EXPECT_EQ(its.sequence_parallel, one.mesh.size_of("model") > 1);
     EXPECT_EQ(its.prefetch, !row_of(its.strategy).shards.parameters);
@@ -118,14 +189,14 @@ TEST(Advice, SplitsPositionsOfLongSequences) {
   config.data.kind = DataKind::random;
   config.training.loss = LossKind::cross_entropy;
   config.training.batch_size = config.data.samples = 1;
-  const Advice advice = advise(config, 8, roomy);
+  const Advice advice = advise(config, 8, roomy, exhaustive);
   EXPECT_GT(advice.fits.front().mesh.size_of("context"), 1);
   std::set<ContextAttention> ways;
   for (const Candidate& one : advice.fits)
     if (one.mesh.size_of("context") > 1)
       ways.insert(one.config.training.distributed.context_attention);
   EXPECT_EQ(ways.size(), 3u);
-  for (const Candidate& one : advise(wide_mlp(), 8, roomy).fits)
+  for (const Candidate& one : advise(wide_mlp(), 8, roomy, exhaustive).fits)
     EXPECT_FALSE(one.mesh.find("context"));
 }
 
@@ -137,7 +208,7 @@ TEST(Advice, SplitsGrids) {
   config.data.kind = DataKind::darcy;
   config.training.loss = LossKind::relative_l2;
   config.training.batch_size = config.data.samples = 1;
-  const Advice advice = advise(config, 8, roomy);
+  const Advice advice = advise(config, 8, roomy, exhaustive);
   EXPECT_GT(advice.fits.front().mesh.size_of("context"), 1);
   for (const Candidate& one : advice.fits)
     EXPECT_EQ(one.config.training.distributed.context_attention, ContextAttention::gather);

@@ -11,7 +11,7 @@
 namespace tessera {
 namespace {
 
-constexpr std::size_t shown_best = 10, shown_too_large = 5;
+constexpr std::size_t shown_too_large = 5;
 
 std::span<const Candidate> first(const std::vector<Candidate>& list, std::size_t number) {
   return std::span(list).first(std::min(number, list.size()));
@@ -56,13 +56,16 @@ nlohmann::json json_of(const Candidate& one) {
 }  // namespace
 
 std::string step_text(const Plan& plan, const Machine& machine, const SimulatedStep& step) {
-  std::string text =
-      fmt::format("\nPredicted for machine {}: {} per step, {} samples/s, MFU {:.1f} % of {}\n",
-                  machine.name, human_seconds(step.step_seconds),
-                  with_thousands(static_cast<Size>(static_cast<double>(plan.input.batch_size) /
-                                                   step.step_seconds)),
-                  100 * model_flops_utilization(machine, plan, step.step_seconds),
-                  human_flops(product_rate(machine, plan.input)));
+  const auto rate = [&](Size per_step) {
+    return with_thousands(static_cast<Size>(static_cast<double>(per_step) / step.step_seconds));
+  };
+  const Size samples = plan.input.batch_size, positions = plan.input.model.input_positions;
+  std::string text = fmt::format(
+      "\nPredicted for machine {}: {} per step, {} samples/s{}, MFU {:.1f} % of {}\n", machine.name,
+      human_seconds(step.step_seconds), rate(samples),
+      plan.input.model.classes > 0 ? fmt::format(", {} tokens/s", rate(samples * positions)) : "",
+      100 * model_flops_utilization(machine, plan, step.step_seconds),
+      human_flops(product_rate(machine, plan.input)));
   const auto line = [&](const std::string& part, double seconds) {
     if (seconds > 0)
       text += fmt::format("  {:<36} {:>10} {:>5.1f} %\n", part, human_seconds(seconds),
@@ -89,15 +92,37 @@ nlohmann::json to_json(const Machine& machine, const SimulatedStep& step) {
           {"waiting_seconds", step.waiting()}};
 }
 
+std::string memory_text(const Machine& machine, Size needed) {
+  if (needed <= machine.memory_bytes)
+    return fmt::format("Memory: {} of the {} of a rank of machine {}\n", human_bytes(needed),
+                       human_bytes(machine.memory_bytes), machine.name);
+  return fmt::format("Memory: does not fit; a rank needs {} more than the {} of machine {}\n",
+                     human_bytes(needed - machine.memory_bytes), human_bytes(machine.memory_bytes),
+                     machine.name);
+}
+
+std::string progress_text(const SearchState& state) {
+  const std::string planned =
+      fmt::format("{} of {} candidates planned", with_thousands(state.planned),
+                  with_thousands(state.candidates));
+  if (state.best == nullptr) return planned + ", none fits yet";
+  const auto& [strategy, mesh, microbatches, recomputation, memory] = cells_of(*state.best);
+  return fmt::format("{}; best so far {}: {} on {}, microbatches {}, recompute {}", planned,
+                     human_seconds(state.best->step.step_seconds), strategy, mesh, microbatches,
+                     recomputation);
+}
+
 std::string advice_text(const Advice& advice, const Machine& machine) {
-  const std::size_t all = advice.fits.size() + advice.too_large.size();
-  std::string text =
-      fmt::format("{} of {} candidates fit in the {} that a rank of machine {} has\n",
-                  advice.fits.size(), all, human_bytes(machine.memory_bytes), machine.name);
-  const auto best = first(advice.fits, shown_best);
+  std::string text = fmt::format(
+      "{} on machine {}, where a rank has {}\n{} of {} candidates were planned; the others {}\n",
+      advice.fits.empty() ? "Nothing fits" : "The fastest configurations", machine.name,
+      human_bytes(machine.memory_bytes), with_thousands(advice.planned),
+      with_thousands(advice.candidates),
+      advice.fits.empty() ? "need more memory" : "cannot be faster, or do not fit either");
+  const auto& best = advice.fits;
   const auto too_large = first(advice.too_large, shown_too_large);
   std::size_t width = 4;
-  for (const auto& list : {best, too_large})
+  for (const auto& list : {std::span(best), too_large})
     for (const Candidate& one : list) width = std::max(width, mesh_of(one).size());
   const auto behind = [](const std::string& sent, const std::string& slower) {
     return fmt::format("{:>11}  {}", sent, slower);
@@ -116,7 +141,7 @@ std::string advice_text(const Advice& advice, const Machine& machine) {
 
 nlohmann::json advice_json(const Advice& advice, const Machine& machine) {
   nlohmann::json best = nlohmann::json::array(), too_large = best;
-  for (const Candidate& one : first(advice.fits, shown_best)) {
+  for (const Candidate& one : advice.fits) {
     best.push_back(json_of(one));
     best.back()["sent_bytes"] = one.sent_bytes;
     best.back()["step"] = to_json(machine, one.step);
@@ -128,8 +153,8 @@ nlohmann::json advice_json(const Advice& advice, const Machine& machine) {
   }
   return {{"machine", machine.name},
           {"memory_bytes", machine.memory_bytes},
-          {"candidates", advice.fits.size() + advice.too_large.size()},
-          {"fit", advice.fits.size()},
+          {"candidates", advice.candidates},
+          {"planned", advice.planned},
           {"best", best},
           {"too_large", too_large}};
 }

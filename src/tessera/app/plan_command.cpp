@@ -28,8 +28,11 @@ Findings advice_on(const Config& config, const PlanOptions& options) {
   if (options.machine.empty())
     throw ConfigError("--advise", "on", "needs --machine FILE, as in inputs/machines");
   const Machine machine = load_machine(options.machine);
-  const Activity activity("searching for the fastest configuration");
-  const Advice advice = advise(config, planned_ranks(config), machine);
+  Activity activity("searching for the fastest configuration");
+  const SearchOptions search{.progress = [&](const SearchState& state) {
+    if (activity.seconds_until_due() == 0) activity.update(progress_text(state));
+  }};
+  const Advice advice = advise(config, planned_ranks(config), machine, search);
   return {advice_text(advice, machine), advice_json(advice, machine)};
 }
 

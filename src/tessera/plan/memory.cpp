@@ -40,6 +40,7 @@ Size layer_scratch(const Plan& plan, Size rank) {
 }
 
 Size gradient_nodes(const Plan& plan, Size rank) {
+  if (!plan.input.numerics.reproducible) return 0;
   const std::vector<LayerSpec> layers = largest_layers(plan, rank);
   Size most = 0;
   for (const Range& chunk : plan.stage(rank).chunks)

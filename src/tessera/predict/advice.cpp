@@ -2,6 +2,8 @@
 #include <algorithm>
 #include <map>
 #include <optional>
+#include <set>
+#include <tuple>
 
 #include <fmt/format.h>
 
@@ -14,6 +16,7 @@
 #include <tessera/plan/layout/strategy.hpp>
 #include <tessera/predict/advice.hpp>
 #include <tessera/predict/rank_kinds.hpp>
+#include <tessera/predict/step_bounds.hpp>
 
 namespace tessera {
 namespace {
@@ -43,13 +46,36 @@ bool is_used(const StrategyRow& strategy, const MeshShape& mesh) {
                      [&](auto axis) { return axis.empty() || mesh.size_of(axis) > 1; });
 }
 
+/// A strategy on a mesh, and a way of attention.
+struct Way {
+  const StrategyRow* strategy;
+  MeshShape mesh;
+  Config config;                        ///< with all of it
+  std::vector<Size> numbers{};          ///< of microbatches
+  std::vector<double> bounds{};         ///< seconds, by number of microbatches
+  bool is_hopeless = false;             ///< parameters, gradients and moments alone are too large
+  bool has_fit = false;                 ///< a candidate fits in memory
+  std::optional<Candidate> smallest{};  ///< of those that do not
+};
+
+/// A candidate that waits for its turn: the smallest bound is tried first.
+struct Entry {
+  double bound = 0;
+  std::size_t way = 0, number = 0;  ///< positions in the list of ways, and in its `numbers`
+  bool recomputes = false;
+  friend bool operator<(const Entry& a, const Entry& b) {
+    return std::tie(a.bound, a.way, a.recomputes, a.number) <
+           std::tie(b.bound, b.way, b.recomputes, b.number);
+  }
+};
+
 class Search {
  public:
-  Search(const Config& config, Size ranks, const Machine& machine)
-      : config_(config), ranks_(ranks), machine_(machine) {}
+  Search(const Config& config, Size ranks, const Machine& machine, const SearchOptions& options)
+      : config_(config), ranks_(ranks), machine_(machine), options_(options), bounds_(machine) {}
 
   Advice run() {
-    find_ways();
+    find_attention();
     if (ranks_ < 1 || ranks_ > machine_.ranks())
       throw ConfigError("--ranks", std::to_string(ranks_),
                         "must be from 1 to {}, the number of ranks of machine {}",
@@ -58,31 +84,33 @@ class Search {
       // The step of `tensor` equals that of `data` on a mesh with the axis model only.
       if (!strategy.splits_batch) continue;
       for (const MeshShape& mesh : meshes_for(strategy, ranks_, own_axes()))
-        if (is_used(strategy, mesh)) try_ways(strategy, mesh);
+        if (is_used(strategy, mesh)) add_ways(strategy, mesh);
     }
-    if (advice_.fits.empty() && advice_.too_large.empty())
+    while (!queue_.empty() && queue_.begin()->bound <= limit())
+      try_entry(queue_.extract(queue_.begin()).value());
+    if (queue_.empty() && !has_fit_) try_hopeless();
+    for (Way& way : ways_)
+      if (!way.has_fit && way.smallest) advice_.too_large.push_back(std::move(*way.smallest));
+    if (queue_.empty() && !has_fit_ && advice_.too_large.empty())
       throw ConfigError("--ranks", std::to_string(ranks_),
                         "no mesh of this many ranks can run this configuration: " + problem_);
-    const auto sort = [](std::vector<Candidate>& list, auto number) {
-      std::stable_sort(list.begin(), list.end(), [&](const Candidate& a, const Candidate& b) {
-        return number(a) < number(b);
-      });
-    };
-    sort(advice_.fits, [](const Candidate& one) { return one.step.step_seconds; });
-    sort(advice_.too_large, [](const Candidate& one) { return one.memory_bytes; });
+    std::stable_sort(
+        advice_.too_large.begin(), advice_.too_large.end(),
+        [](const Candidate& a, const Candidate& b) { return a.memory_bytes < b.memory_bytes; });
     return std::move(advice_);
   }
 
  private:
   /// Finds the ways of attention to try on meshes with an axis `context`: none if samples have one
   /// position, the default if the model has no attention. Candidates report an invalid model.
-  void find_ways() {
+  void find_attention() {
     try {
       const ModelSpec model = make_model(config_);
       if (model.input_positions == 1) return;
-      ways_ = {ContextAttention::gather};
+      attention_ = {ContextAttention::gather};
       if (attends(model))
-        ways_ = {ContextAttention::gather, ContextAttention::ring, ContextAttention::all_to_all};
+        attention_ = {ContextAttention::gather, ContextAttention::ring,
+                      ContextAttention::all_to_all};
     } catch (const ConfigError&) {
     }
   }
@@ -91,49 +119,24 @@ class Search {
   std::vector<std::string> own_axes() const {
     std::vector<std::string> axes;
     if (config_.model.transformer.experts > 0) axes.emplace_back("expert");
-    if (!ways_.empty()) axes.emplace_back("context");
+    if (!attention_.empty()) axes.emplace_back("context");
     return axes;
   }
 
-  void try_ways(const StrategyRow& strategy, const MeshShape& mesh) {
-    if (mesh.size_of("context") == 1) return try_mesh(strategy, mesh);
-    for (const ContextAttention way : ways_) {
-      config_.training.distributed.context_attention = way;
-      try_mesh(strategy, mesh);
+  void add_ways(const StrategyRow& strategy, const MeshShape& mesh) {
+    if (mesh.size_of("context") == 1) return add_way(strategy, mesh, config_);
+    for (const ContextAttention way : attention_) {
+      Config config = config_;
+      config.training.distributed.context_attention = way;
+      add_way(strategy, mesh, std::move(config));
     }
   }
 
-  /// Tries numbers of microbatches on a mesh, first without and then with recomputation. Without a
-  /// pipeline, more microbatches and recomputation only cost time, so the first candidate that fits
-  /// is the fastest. With a pipeline, more microbatches shorten the bubble, so all numbers are
-  /// tried.
-  void try_mesh(const StrategyRow& strategy, const MeshShape& mesh) {
-    const Size parts = mesh.group_size(batch_axes(mesh));
-    std::optional<Candidate> smallest;
-    bool fits = false;
-    for (const Size units : {Size{0}, Size{1}}) {
-      for (Size number = 1; number * parts <= config_.training.batch_size; number *= 2) {
-        std::optional<Candidate> made = candidate(strategy, mesh, number, units);
-        if (!made) continue;
-        if (made->memory_bytes <= machine_.memory_bytes) {
-          advice_.fits.push_back(std::move(*made));
-          if (mesh.size_of("pipeline") == 1) return;
-          fits = true;
-        } else if (!smallest || made->memory_bytes < smallest->memory_bytes) {
-          smallest = std::move(made);
-        }
-      }
-      if (fits) return;
-    }
-    if (smallest) advice_.too_large.push_back(std::move(*smallest));
-  }
-
-  /// Returns a candidate that recomputes segments of `units` units; none if the configuration
-  /// cannot run like this. `problem_` then tells why.
-  std::optional<Candidate> candidate(const StrategyRow& strategy, const MeshShape& mesh,
-                                     Size microbatches, Size units) {
-    Candidate made{config_, mesh};
-    TrainingConfig& training = made.config.training;
+  /// Adds the candidates of a strategy on a mesh to the queue. Without a pipeline, more
+  /// microbatches and recomputation only cost time, so they are added when the one before does not
+  /// fit. With a pipeline, more microbatches shorten the bubble.
+  void add_way(const StrategyRow& strategy, const MeshShape& mesh, Config config) {
+    TrainingConfig& training = config.training;
     set_mesh(training.distributed, mesh);
     training.distributed.num_nodes.reset();
     training.distributed.num_processes_per_node.reset();
@@ -141,13 +144,116 @@ class Search {
     for (const StrategyOption& option : strategy_options()) {
       const Setting& setting = setting_of(option.key);
       if (!applies_on(option.applies, training.distributed.strategy, mesh))
-        setting.set(made.config, setting.get(Config{}));
+        setting.set(config, setting.get(Config{}));
     }
-    training.microbatches = microbatches;
-    training.activation_checkpointing.units = units;
+    training.activation_checkpointing.units = 0;
+    Way way{&strategy, mesh, std::move(config)};
+    const Size parts = mesh.group_size(batch_axes(mesh));
+    for (Size number = 1; number * parts <= config_.training.batch_size; number *= 2)
+      way.numbers.push_back(number);
+    if (way.numbers.empty() || !find_bounds(way)) return;
+    advice_.candidates += 2 * static_cast<Size>(way.numbers.size());
+    ways_.push_back(std::move(way));
+    if (ways_.back().is_hopeless) return;
+    add_entry(ways_.size() - 1, 0, false);
+    for (std::size_t n = 1; has_stages(ways_.back()) && n < ways_.back().numbers.size(); ++n)
+      add_entry(ways_.size() - 1, n, false);
+  }
+
+  /// Plans one candidate of each way that cannot fit, to tell how much memory it needs.
+  void try_hopeless() {
+    for (Way& way : ways_) {
+      if (!way.is_hopeless) continue;
+      const Size number = has_stages(way)
+                              ? std::min(way.numbers.back(), way.mesh.size_of("pipeline"))
+                              : way.numbers.back();
+      way.smallest = candidate(way, number, true);
+      report();
+    }
+  }
+
+  static bool has_stages(const Way& way) { return way.mesh.size_of("pipeline") > 1; }
+
+  /// Returns false if the mesh cannot run the model. `problem_` then tells why.
+  bool find_bounds(Way& way) {
+    try {
+      const std::vector<StepBound> found =
+          bounds_.of(plan_input(way.config, way.mesh, machine_.target()), way.numbers);
+      // Sums of the same numbers in another order differ by their rounding.
+      for (const StepBound& bound : found) way.bounds.push_back((1 - 1e-9) * bound.seconds);
+      way.is_hopeless = found.front().memory_bytes > machine_.memory_bytes;
+      return true;
+    } catch (const ConfigError& error) {
+      problem_ = error.what();
+      return false;
+    }
+  }
+
+  void add_entry(std::size_t way, std::size_t number, bool recomputes) {
+    queue_.insert({ways_[way].bounds[number], way, number, recomputes});
+  }
+
+  /// Returns the seconds above which a candidate is of no interest.
+  double limit() const {
+    const bool has_all = advice_.fits.size() == options_.best;
+    return has_all ? advice_.fits.back().step.step_seconds : options_.below;
+  }
+
+  void try_entry(const Entry& entry) {
+    Way& way = ways_[entry.way];
+    if (way.has_fit && !has_stages(way)) return;
+    std::optional<Candidate> made = candidate(way, way.numbers[entry.number], entry.recomputes);
+    const bool fits = made && made->memory_bytes <= machine_.memory_bytes;
+    if (!fits) add_smaller(entry);
+    if (fits) {
+      way.has_fit = has_fit_ = true;
+      keep(std::move(*made));
+    } else if (made && (!way.smallest || made->memory_bytes < way.smallest->memory_bytes)) {
+      way.smallest = std::move(made);
+    }
+    report();
+  }
+
+  void report() const {
+    if (options_.progress)
+      options_.progress({advice_.fits.empty() ? nullptr : &advice_.fits.front(), advice_.planned,
+                         advice_.candidates});
+  }
+
+  /// Adds the candidate that needs less memory than one that does not fit.
+  void add_smaller(const Entry& entry) {
+    const bool is_last = entry.number + 1 == ways_[entry.way].numbers.size();
+    if (has_stages(ways_[entry.way])) {
+      if (!entry.recomputes) add_entry(entry.way, entry.number, true);
+    } else if (!is_last) {
+      add_entry(entry.way, entry.number + 1, entry.recomputes);
+    } else if (!entry.recomputes) {
+      add_entry(entry.way, 0, true);
+    }
+  }
+
+  /// Keeps a candidate that fits if it is among the fastest.
+  void keep(Candidate made) {
+    if (made.step.step_seconds >= options_.below) return;
+    std::vector<Candidate>& best = advice_.fits;
+    const auto place = std::upper_bound(best.begin(), best.end(), made,
+                                        [](const Candidate& a, const Candidate& b) {
+                                          return a.step.step_seconds < b.step.step_seconds;
+                                        });
+    best.insert(place, std::move(made));
+    if (best.size() > options_.best) best.pop_back();
+  }
+
+  /// Returns a candidate; none if the configuration cannot run like this. `problem_` then tells
+  /// why.
+  std::optional<Candidate> candidate(const Way& way, Size microbatches, bool recomputes) {
+    Candidate made{way.config, way.mesh};
+    made.config.training.microbatches = microbatches;
+    made.config.training.activation_checkpointing.units = recomputes ? 1 : 0;
+    ++advice_.planned;
     try {
       validate(made.config, ranks_);
-      const Plan plan = make_plan(plan_input(made.config, mesh, machine_.target()));
+      const Plan plan = make_plan(plan_input(made.config, way.mesh, machine_.target()));
       const RankKinds kinds = rank_kinds(plan);
       for (const Size rank : kinds.first)
         made.memory_bytes = std::max(made.memory_bytes, plan.memory(rank).total());
@@ -161,11 +267,16 @@ class Search {
     }
   }
 
-  Config config_;
+  const Config& config_;
   Size ranks_;
   const Machine& machine_;
-  std::vector<ContextAttention> ways_;
+  const SearchOptions& options_;
+  StepBounds bounds_;
+  std::vector<ContextAttention> attention_;
+  std::vector<Way> ways_;
+  std::set<Entry> queue_;
   Advice advice_;
+  bool has_fit_ = false;
   std::string problem_;
 };
 
@@ -183,8 +294,9 @@ std::map<std::string, double> parts_of_step(const SimulatedStep& step) {
 
 }  // namespace
 
-Advice advise(const Config& config, Size ranks, const Machine& machine) {
-  return Search(config, ranks, machine).run();
+Advice advise(const Config& config, Size ranks, const Machine& machine,
+              const SearchOptions& options) {
+  return Search(config, ranks, machine, options).run();
 }
 
 std::string why_slower(const SimulatedStep& slower, const SimulatedStep& faster) {

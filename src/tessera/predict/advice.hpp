@@ -3,6 +3,8 @@
 // machine.
 #pragma once
 
+#include <functional>
+#include <limits>
 #include <string>
 #include <vector>
 
@@ -20,21 +22,40 @@ struct Candidate {
   SimulatedStep step{};   ///< all zero if the machine's memory is too small
 };
 
+/// What a search has found so far.
+struct SearchState {
+  const Candidate* best = nullptr;  ///< the fastest that fits in memory; nullptr: none yet
+  Size planned = 0;                 ///< candidates of which a plan was made
+  Size candidates = 0;              ///< all, as far as they are known
+};
+
+struct SearchOptions {
+  /// Number of candidates to find. The search ends when no other one can be faster than these.
+  std::size_t best = 10;
+  /// Only steps that take fewer seconds are searched for.
+  double below = std::numeric_limits<double>::infinity();
+  std::function<void(const SearchState&)> progress{};  ///< called after each plan
+};
+
 /// The result of a search.
 struct Advice {
-  std::vector<Candidate> fits;       ///< candidates that fit in memory, shortest step first
-  std::vector<Candidate> too_large;  ///< for each mesh where none fits, the one that needs least
-                                     ///< memory; smallest memory first
+  std::vector<Candidate> fits;  ///< the fastest that fit in memory, shortest step first
+  /// For each mesh that was tried and where none fits, the one that needs least memory; smallest
+  /// memory first. If nothing fits, all meshes were tried.
+  std::vector<Candidate> too_large;
+  Size planned = 0, candidates = 0;  ///< as in SearchState
 };
 
 /// Searches for ways to run the model, batch and types of `config` on `ranks` ranks: all
 /// strategies; all meshes with the usual axes of each strategy, `model` and `pipeline`, and
 /// `context` with every way of attention if samples have several positions; numbers of
 /// microbatches; and recomputation. Recomputation is tried only if the memory is too small without
-/// it. Without a pipeline, the same holds for more than one microbatch. Needs neither MPI nor a
-/// device. Throws ConfigError if no mesh of `ranks` ranks can run the configuration, or if the
-/// machine has fewer ranks.
-Advice advise(const Config& config, Size ranks, const Machine& machine);
+/// it. Without a pipeline, the same holds for more than one microbatch. The search begins with the
+/// smallest of StepBounds and plans and simulates only what can be among the fastest, so it finds
+/// the same as an exhaustive one. Needs neither MPI nor a device. Throws ConfigError if no mesh of
+/// `ranks` ranks can run the configuration, or if the machine has fewer ranks.
+Advice advise(const Config& config, Size ranks, const Machine& machine,
+              const SearchOptions& options = {});
 
 /// Returns the part of a step in which `slower` loses most time against `faster`, such as "0.12 s
 /// more in all_reduce on data"; "" if no part is slower.

@@ -69,15 +69,7 @@ class MachineCost {
       const double seconds = path.seconds(work.call->operation, work.bytes);
       return {seconds, 0, (1 - machine_.overlap) * seconds};
     }
-    const double arithmetic =
-        (work.flops + machine_.half_rate_side * work.flops_by_side) / flops_per_second_ +
-        work.functions * machine_.function_seconds;
-    const double memory = work.bytes / bytes_per_second_;
-    const double launches = work.kernels * machine_.kernel_seconds;
-    const double seconds =
-        launches + work.block_bytes * machine_.block_byte_seconds + arithmetic + memory -
-        (work.has_products ? machine_.product_overlap : 1) * std::min(arithmetic, memory);
-    return {.seconds = seconds, .launches = launches};
+    return cost_of_kernel(machine_, work, flops_per_second_, bytes_per_second_);
   }
 
  private:
@@ -103,6 +95,13 @@ double Machine::memory_rate(Size bytes) const {
   return memory_bytes_per_second;
 }
 
+double Machine::highest_rate(Size bytes) const {
+  double rate = memory_bytes_per_second;
+  for (const CacheLevel& cache : caches)
+    if (bytes <= cache.bytes) rate = std::max(rate, cache.bytes_per_second);
+  return rate;
+}
+
 double call_seconds(const NetworkLevel& level, Operation operation, Size n, double bytes) {
   const auto seconds = [&](double rounds, double sent) {
     const bool is_eager = sent <= rounds * static_cast<double>(level.eager_bytes);
@@ -126,6 +125,19 @@ double product_rate(const Machine& machine, const PlanInput& input) {
   if (rate == machine.flops_per_second.end())
     throw ConfigError("machine.flops_per_second", machine.name, "has no {}", type);
   return rate->second;
+}
+
+Cost cost_of_kernel(const Machine& machine, const Work& work, double flops_per_second,
+                    double bytes_per_second) {
+  const double arithmetic =
+      (work.flops + machine.half_rate_side * work.flops_by_side) / flops_per_second +
+      work.functions * machine.function_seconds;
+  const double memory = work.bytes / bytes_per_second;
+  const double launches = work.kernels * machine.kernel_seconds;
+  const double seconds =
+      launches + work.block_bytes * machine.block_byte_seconds + arithmetic + memory -
+      (work.has_products ? machine.product_overlap : 1) * std::min(arithmetic, memory);
+  return {.seconds = seconds, .launches = launches};
 }
 
 double model_flops_utilization(const Machine& machine, const Plan& plan, double step_seconds) {

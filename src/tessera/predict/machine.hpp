@@ -70,6 +70,8 @@ struct Machine {
   double memory_rate(Size bytes) const;
   /// Returns what plans must know about the machine.
   Target target() const;
+  /// Returns the highest rate of kernels that use at least `bytes`.
+  double highest_rate(Size bytes) const;
   /// Returns the number of ranks of the machine.
   Size ranks() const { return network.empty() ? 1 : network.back().ranks; }
 };
@@ -82,6 +84,10 @@ double product_rate(const Machine& machine, const PlanInput& input);
 /// utilization (MFU): Plan::flops, of all ranks, over the seconds and the product_rate() of all
 /// ranks.
 double model_flops_utilization(const Machine& machine, const Plan& plan, double step_seconds);
+
+/// Returns the cost of a kernel at these rates of products and of memory.
+Cost cost_of_kernel(const Machine& machine, const Work& work, double flops_per_second,
+                    double bytes_per_second);
 
 /// Returns the cost of the plan's work on a machine. A kernel takes kernel_seconds plus the longer
 /// of two times: its arithmetic, that is FLOPs over their rate plus function_seconds for each

@@ -1,14 +1,41 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <array>
 #include <map>
 #include <numeric>
+#include <unordered_map>
 
 #include <tessera/predict/simulate.hpp>
 
 namespace tessera {
 namespace {
 
-/// Simulates a step. `sizes_`, clocks and costs are indexed by kind.
+/// The fields that distinguish the work of an action from that of others of its stage.
+using ActionKey = std::array<Size, 10>;
+
+ActionKey key_of(const Action& action, Size microbatch) {
+  return {action.index,
+          static_cast<Size>(action.operation),
+          static_cast<Size>(action.phase),
+          static_cast<Size>(action.gradients),
+          static_cast<Size>(action.adds),
+          action.part,
+          action.tag,
+          action.operands.from,
+          action.operands.to,
+          microbatch};
+}
+
+struct HashOfKey {
+  std::size_t operator()(const ActionKey& key) const {
+    std::size_t hash = 0;
+    for (const Size field : key)
+      hash = (hash ^ static_cast<std::size_t>(field)) * 0x9e3779b97f4a7c15;
+    return hash ^ hash >> 32;
+  }
+};
+
+/// Simulates a step. `sizes_` and clocks are indexed by kind.
 class Simulator {
  public:
   Simulator(const Plan& plan, const CostOf& cost, const RankKinds& kinds)
@@ -16,12 +43,18 @@ class Simulator {
         cost_(cost),
         kinds_(kinds),
         state_{Seconds(kinds.size()), Seconds(kinds.size()), {}, {}},
-        of_stage_(plan.stages.size()) {
+        of_stage_(plan.stages.size()),
+        known_(plan.stages.size()) {
     for (std::size_t k = 0; k < kinds.size(); ++k) {
       sizes_.push_back(work_sizes(plan, kinds.first[k]));
+      samples_.push_back(sizes_[k].calls.samples);
       of_stage_[static_cast<std::size_t>(sizes_[k].calls.stage)].push_back(k);
       all_.push_back(k);
     }
+    // In a fixed order of sums, each microbatch completes another number of sums.
+    if (plan.input.has_stages() && !plan.input.numerics.reproducible)
+      for (const Range& run : equal_to_each_other(plan.input.microbatches))
+        first_equal_.resize(static_cast<std::size_t>(run.end()), run.begin);
   }
 
   /// Simulates two steps and returns the times of the second, in which ranks begin at the different
@@ -29,10 +62,11 @@ class Simulator {
   SimulatedStep step() {
     const std::vector<Part> parts = parts_of_step();
     for (const Part& part : parts) repeat(part);
-    const double begin = *std::max_element(state_.now.begin(), state_.now.end());
+    const Seconds begin = state_.now;
     state_.result = {};
     for (const Part& part : parts) repeat(part);
-    state_.result.step_seconds = *std::max_element(state_.now.begin(), state_.now.end()) - begin;
+    for (std::size_t k = 0; k < begin.size(); ++k)
+      state_.result.step_seconds = std::max(state_.result.step_seconds, state_.now[k] - begin[k]);
     return state_.result;
   }
 
@@ -49,10 +83,15 @@ class Simulator {
 
   struct CostedWork {
     Work work;
-    std::vector<Cost> costs;          ///< by kind; zero for kinds of other stages
+    std::vector<Cost> costs;          ///< by kind of the stage, as in of_stage_
     bool meets_other_stages = false;  ///< a collective call over several stages
   };
-  using StageWorks = std::vector<std::vector<CostedWork>>;  ///< by stage
+  /// A piece of work of an action. Actions on equal microbatches share the CostedWork.
+  struct Piece {
+    const CostedWork* costed;
+    Size number;  ///< Work::number of this action
+  };
+  using StageWorks = std::vector<std::vector<Piece>>;  ///< by stage
 
   /// A part of a step whose work is executed `times` times.
   struct Part {
@@ -60,11 +99,14 @@ class Simulator {
     Size times = 1;
   };
 
+  /// Returns the runs of the first `n` microbatches that are equal on every kind.
+  std::vector<Range> equal_to_each_other(Size n) const {
+    return equal_microbatches(n, plan_.input.microbatches, plan_.input.rank_grains(), samples_);
+  }
+
   /// Returns the parts of a step: each run of equal_microbatches(), then the actions that are not
   /// repeated.
-  std::vector<Part> parts_of_step() const {
-    std::vector<Size> samples;  // by kind
-    for (const WorkSizes& sizes : sizes_) samples.push_back(sizes.calls.samples);
+  std::vector<Part> parts_of_step() {
     std::vector<Part> parts;
     const auto add_once = [&](const auto& begin_of, const auto& end_of) {
       Part& part = parts.emplace_back();
@@ -73,9 +115,7 @@ class Simulator {
     };
     add_once([](const StagePlan& stage) { return stage.actions.begin(); },
              [](const StagePlan& stage) { return stage.actions.begin() + stage.repeated.before; });
-    const Size times = plan_.stages.front().repeated.times;
-    for (const Range& run :
-         equal_microbatches(times, plan_.input.microbatches, plan_.input.rank_grains(), samples)) {
+    for (const Range& run : equal_to_each_other(plan_.stages.front().repeated.times)) {
       Part& part = parts.emplace_back(Part{{}, run.count});
       for (const StagePlan& stage : plan_.stages) {
         std::vector<Action> actions(stage.actions.begin() + stage.repeated.before,
@@ -123,23 +163,31 @@ class Simulator {
   }
 
   /// Returns the work of a stage's actions with its cost on each kind of the stage.
-  std::vector<CostedWork> costed_works(std::size_t stage,
-                                       const std::vector<Action>& actions) const {
-    std::vector<CostedWork> all;
-    for (const Action& action : actions) {
-      std::vector<Work> first;
-      std::vector<std::vector<Cost>> costs;  // by piece of work and kind
-      for (const std::size_t k : of_stage_[stage]) {
-        const std::vector<Work> works = work_of(action, plan_, sizes_[k]);
-        if (first.empty()) {
-          first = works;
-          costs.assign(works.size(), std::vector<Cost>(sizes_.size()));
-        }
-        for (std::size_t i = 0; i < works.size(); ++i)
-          if (!works[i].is_empty()) costs[i][k] = cost_(works[i]);
-      }
-      for (std::size_t i = 0; i < first.size(); ++i)
-        all.push_back({first[i], std::move(costs[i]), meets_other_stages(first[i])});
+  std::vector<Piece> costed_works(std::size_t stage, const std::vector<Action>& actions) {
+    std::vector<Piece> all;
+    for (const Action& action : actions)
+      for (const CostedWork& costed : costed_work(stage, action))
+        all.push_back({&costed, costed.work.is_message() ? message_number(action, plan_.input)
+                                                         : costed.work.number});
+    return all;
+  }
+
+  Size first_equal(Size microbatch) const {
+    return first_equal_.empty() ? microbatch : first_equal_[static_cast<std::size_t>(microbatch)];
+  }
+
+  /// Returns the same of one action. It is computed once for all equal microbatches.
+  const std::vector<CostedWork>& costed_work(std::size_t stage, const Action& action) {
+    const auto [at, is_new] =
+        known_[stage].try_emplace(key_of(action, first_equal(action.microbatch)));
+    std::vector<CostedWork>& all = at->second;
+    if (!is_new) return all;
+    for (const std::size_t k : of_stage_[stage]) {
+      const std::vector<Work> works = work_of(action, plan_, sizes_[k]);
+      if (all.empty())
+        for (const Work& work : works) all.push_back({work, {}, meets_other_stages(work)});
+      for (std::size_t i = 0; i < works.size(); ++i)
+        all[i].costs.push_back(works[i].is_empty() ? Cost{} : cost_(works[i]));
     }
     return all;
   }
@@ -152,20 +200,20 @@ class Simulator {
       moves = false;
       for (std::size_t s = 0; s < works.size(); ++s)
         while (next[s] < works[s].size()) {
-          const CostedWork& one = works[s][next[s]];
-          if (one.meets_other_stages || !has_arrived(one.work, s)) break;
-          execute(one.work, one.costs, of_stage_[s], s);
+          const Piece& one = works[s][next[s]];
+          if (one.costed->meets_other_stages || !has_arrived(one, s)) break;
+          execute(one, one.costed->costs, of_stage_[s], s);
           ++next[s];
           moves = true;
         }
       if (!moves && next[0] < works[0].size()) {
-        const CostedWork& common = works[0][next[0]];
-        std::vector<Cost> costs(sizes_.size());
+        const Piece& common = works[0][next[0]];
+        std::vector<Cost> costs(all_.size());
         for (std::size_t s = 0; s < works.size(); ++s) {
-          const std::vector<Cost>& own = works[s].at(next[s]++).costs;
-          for (const std::size_t k : of_stage_[s]) costs[k] = own[k];
+          const std::vector<Cost>& own = works[s].at(next[s]++).costed->costs;
+          for (std::size_t i = 0; i < own.size(); ++i) costs[of_stage_[s][i]] = own[i];
         }
-        execute(common.work, costs, all_, 0);
+        execute(common, costs, all_, 0);
         moves = true;
       }
     }
@@ -176,18 +224,20 @@ class Simulator {
     const std::vector<std::string> axes = axes_of(work.call->ranks, plan_.input);
     return std::find(axes.begin(), axes.end(), "pipeline") != axes.end();
   }
-  bool has_arrived(const Work& work, std::size_t stage) const {
+  bool has_arrived(const Piece& piece, std::size_t stage) const {
+    const Work& work = piece.costed->work;
     return !work.is_message() || work.phase != Phase::finish ||
-           messages_.contains({stage, work.number});
+           messages_.contains({stage, piece.number});
   }
 
-  /// Executes one piece of work on the kinds `members`. `costs` holds a cost per kind; `stage`
+  /// Executes one piece of work on the kinds `members`. `costs` holds a cost per member; `stage`
   /// matters for messages only.
-  void execute(const Work& work, const std::vector<Cost>& costs, const Members& members,
+  void execute(const Piece& piece, const std::vector<Cost>& costs, const Members& members,
                std::size_t stage) {
+    const Work& work = piece.costed->work;
     if (!work.call) return compute(work, costs, members);
     if (work.is_message())
-      return work.phase == Phase::start ? send(work, costs, stage) : receive(work, stage);
+      return work.phase == Phase::start ? send(piece, stage) : receive(piece, stage);
     switch (work.phase) {
       case Phase::whole:
         return communicate(work, costs, members);
@@ -203,11 +253,12 @@ class Simulator {
                                    : work.operation == StepOperation::update
                                        ? state_.result.update
                                        : state_.result.kernels;
-    for (const std::size_t k : members) {
-      state_.now[k] += costs[k].seconds;
-      state_.lag[k] += costs[k].lag;
-      part.work += (costs[k].seconds - costs[k].launches) * kinds_.share[k];
-      part.launches += costs[k].launches * kinds_.share[k];
+    for (std::size_t i = 0; i < members.size(); ++i) {
+      const std::size_t k = members[i];
+      state_.now[k] += costs[i].seconds;
+      state_.lag[k] += costs[i].lag;
+      part.work += (costs[i].seconds - costs[i].launches) * kinds_.share[k];
+      part.launches += costs[i].launches * kinds_.share[k];
     }
   }
 
@@ -218,10 +269,12 @@ class Simulator {
 
   /// Returns the sums of the calls with the axis and operation of `work`.
   SimulatedStep::Call& row(const Work& work) {
-    const std::string axis = plan_.input.mesh.group_name(axes_of(work.call->ranks, plan_.input));
+    const auto [axis, is_new] = axis_names_.try_emplace(work.call->ranks);
+    if (is_new) axis->second = plan_.input.mesh.group_name(axes_of(work.call->ranks, plan_.input));
     for (SimulatedStep::Call& call : state_.result.calls)
-      if (call.axis == axis && call.operation == work.call->operation) return call;
-    return state_.result.calls.emplace_back(SimulatedStep::Call{axis, work.call->operation});
+      if (call.operation == work.call->operation && call.axis == axis->second) return call;
+    return state_.result.calls.emplace_back(
+        SimulatedStep::Call{axis->second, work.call->operation});
   }
 
   /// The time at which a group's call begins, and its cost.
@@ -236,13 +289,13 @@ class Simulator {
     Seconds& busy_until = state_.links[work.call->ranks];
     busy_until.resize(kinds_.size());
     std::vector<Begin> begins(kinds_.size());
-    for (const std::size_t k : members) {
-      const std::size_t leader = leader_of(work.call->ranks, k);
+    for (std::size_t i = 0; i < members.size(); ++i) {
+      const std::size_t k = members[i], leader = leader_of(work.call->ranks, k);
       Begin& begin = begins[leader];
       begin.at = std::max({begin.at, state_.now[k] + state_.lag[k], busy_until[leader]});
       state_.lag[k] = 0;
-      begin.cost.seconds = std::max(begin.cost.seconds, costs[k].seconds);
-      begin.cost.exposed = std::max(begin.cost.exposed, costs[k].exposed);
+      begin.cost.seconds = std::max(begin.cost.seconds, costs[i].seconds);
+      begin.cost.exposed = std::max(begin.cost.exposed, costs[i].exposed);
     }
     return begins;
   }
@@ -296,30 +349,38 @@ class Simulator {
   }
 
   /// Sends from each rank of a stage to the rank of the peer stage with the same other coordinates.
-  void send(const Work& work, const std::vector<Cost>& costs, std::size_t stage) {
-    std::vector<Begin>& flight = messages_[{static_cast<std::size_t>(work.peer), work.number}];
+  void send(const Piece& piece, std::size_t stage) {
+    const Work& work = piece.costed->work;
+    std::vector<Begin>& flight = messages_[{static_cast<std::size_t>(work.peer), piece.number}];
     flight.resize(kinds_.size());
-    for (const std::size_t k : of_stage_[stage]) {
-      flight[leader_of(RankSet::pipeline, k)] = {state_.now[k], costs[k]};
+    for (std::size_t i = 0; i < of_stage_[stage].size(); ++i) {
+      const std::size_t k = of_stage_[stage][i];
+      flight[leader_of(RankSet::pipeline, k)] = {state_.now[k], piece.costed->costs[i]};
       state_.lag[k] = 0;  // lags of passes average out over the many passes of a step
       row(work).calls += kinds_.share[k];
     }
   }
 
   /// Waits for the message that send() recorded.
-  void receive(const Work& work, std::size_t stage) {
-    const auto flight = messages_.extract({stage, work.number});
+  void receive(const Piece& piece, std::size_t stage) {
+    const auto flight = messages_.extract({stage, piece.number});
+    SimulatedStep::Call& total = row(piece.costed->work);
     for (const std::size_t k : of_stage_[stage])
-      arrive(k, flight.mapped()[leader_of(RankSet::pipeline, k)], row(work));
+      arrive(k, flight.mapped()[leader_of(RankSet::pipeline, k)], total);
   }
 
   const Plan& plan_;
   const CostOf& cost_;
   const RankKinds& kinds_;
   State state_;
-  std::vector<WorkSizes> sizes_;                    ///< by kind
-  std::vector<Members> of_stage_;                   ///< by stage, its kinds
-  Members all_;                                     ///< all kinds
+  std::map<RankSet, std::string> axis_names_;
+  std::vector<WorkSizes> sizes_;   ///< by kind
+  std::vector<Size> samples_;      ///< by kind
+  std::vector<Members> of_stage_;  ///< by stage, its kinds
+  Members all_;                    ///< all kinds
+  std::vector<Size> first_equal_;  ///< by microbatch, the first one with equal work; empty: itself
+  std::vector<std::unordered_map<ActionKey, std::vector<CostedWork>, HashOfKey>>
+      known_;                                       ///< by stage
   std::map<Flight, std::vector<Begin>> in_flight_;  ///< by leader, each started call
   /// The sent messages by receiving stage and number, each by leader in RankSet::pipeline.
   std::map<std::pair<std::size_t, Size>, std::vector<Begin>> messages_;

@@ -70,9 +70,8 @@ class WorkLister {
         call();
         break;
       case StepOperation::update:
-        // Reads and writes parameters and moments, reads gradients. The rank updates as many
-        // parameters as it has elements of one moment.
-        kernel(3 + 2 * plan_.input.moments, state().moments());
+        // The rank updates as many parameters as it has elements of one moment.
+        bytes(update_bytes(plan_.input, state().moments()));
         if (state().has_copies)
           bytes(state().moments() *
                 (size_of(plan_.input.state_type) + size_of(plan_.input.compute_type)));
@@ -111,39 +110,14 @@ class WorkLister {
   void layer() {
     const LayerSpec& layer = sizes_.layers[action_.index];
     const Size samples = sizes_.calls.counts_of(action_.microbatch).of(layer.experts);
-    const PassCount operands = count_operands(layer, samples);
-    const LayerProducts products = row_of(layer).products(layer, samples);
-    const bool forwards = action_.is(StepOperation::forward);
     const bool is_half = action_.gradients != Gradients::all && !layer.parameters.empty() &&
                          layer.inputs[0] != LayerSpec::data;
     const double part =
         action_.part < 0 ? 1 : 1 / static_cast<double>(sizes_.calls.along.context_ranks);
-    Work work{.operation = action_.operation, .has_products = !products.forward.empty()};
-    if (samples > 0) {
-      const double share = (is_half ? 0.5 : 1) * part;
-      const Size element_bytes = size_of(plan_.input.compute_type);
-      double calls = 0;
-      std::vector<GemmShape> all = forwards ? products.forward : products.backward;
-      if (!forwards) all.insert(all.end(), products.repeated.begin(), products.repeated.end());
-      for (const GemmShape& product : all) {
-        calls += share * static_cast<double>(product.launches);
-        if (product.times > 1)  // blocks of wider matrices; kernels have no gaps
-          work.block_bytes +=
-              share *
-              static_cast<double>(element_bytes * (product.elements() - layer.num_parameters()));
-        work.flops += share * product.flops();
-        if (product.flops() > 0)
-          work.flops_by_side += share * product.flops() /
-                                static_cast<double>(std::min({product.m, product.n, product.k}));
-      }
-      work.kernels = std::max(1.0, calls);
-      const PassCount functions = row_of(layer).functions(layer, samples);
-      work.functions = share * (forwards ? functions.forward : functions.backward);
-      work.bytes = share * (forwards ? operands.forward : operands.backward) *
-                   static_cast<double>(element_bytes);
-    }
-    works_.push_back(work);
-    if (!forwards && action_.gradients != Gradients::of_inputs) tree_of_gradients(layer);
+    works_.push_back(
+        layer_work(layer, samples, plan_.input, action_.operation, (is_half ? 0.5 : 1) * part));
+    if (action_.is(StepOperation::backward) && action_.gradients != Gradients::of_inputs)
+      tree_of_gradients(layer);
   }
 
   /// Adds the kernels that join nodes of the tree of gradients, over the grains of the microbatch
@@ -165,7 +139,7 @@ class WorkLister {
     if (action_.phase != (sends ? Phase::start : Phase::finish)) return;
     Work work{.operation = action_.operation, .call = action_.call, .phase = action_.phase};
     work.call->operation = Operation::receive;
-    work.number = action_.tag * plan_.input.microbatches + action_.microbatch;
+    work.number = message_number(action_, plan_.input);
     work.peer = action_.peer;
     if (sends) work.bytes = payload();
     works_.push_back(work);
@@ -216,6 +190,45 @@ Size unique_elements(const Plan& plan, Size rank) {
 }
 
 }  // namespace
+
+Size message_number(const Action& action, const PlanInput& input) {
+  return action.tag * input.microbatches + action.microbatch;
+}
+
+Work layer_work(const LayerSpec& layer, Size samples, const PlanInput& input,
+                StepOperation operation, double share) {
+  const bool forwards = operation == StepOperation::forward;
+  const LayerProducts products = row_of(layer).products(layer, samples);
+  Work work{.operation = operation, .has_products = !products.forward.empty()};
+  if (samples == 0) return work;
+  const Size element_bytes = size_of(input.compute_type);
+  double calls = 0;
+  std::vector<GemmShape> all = forwards ? products.forward : products.backward;
+  if (!forwards) all.insert(all.end(), products.repeated.begin(), products.repeated.end());
+  for (const GemmShape& product : all) {
+    calls += share * static_cast<double>(product.launches);
+    if (product.times > 1)  // blocks of wider matrices; kernels have no gaps
+      work.block_bytes +=
+          share *
+          static_cast<double>(element_bytes * (product.elements() - layer.num_parameters()));
+    work.flops += share * product.flops();
+    if (product.flops() > 0)
+      work.flops_by_side += share * product.flops() /
+                            static_cast<double>(std::min({product.m, product.n, product.k}));
+  }
+  work.kernels = std::max(1.0, calls);
+  const PassCount functions = row_of(layer).functions(layer, samples);
+  work.functions = share * (forwards ? functions.forward : functions.backward);
+  const PassCount operands = count_operands(layer, samples);
+  work.bytes = share * (forwards ? operands.forward : operands.backward) *
+               static_cast<double>(element_bytes);
+  return work;
+}
+
+/// Reads and writes parameters and moments, reads gradients.
+Size update_bytes(const PlanInput& input, Size elements) {
+  return (3 + 2 * input.moments) * elements * size_of(input.state_type);
+}
 
 WorkSizes work_sizes(const Plan& plan, Size rank) {
   return {call_sizes(plan, rank), plan.local_layers(rank), unique_elements(plan, rank)};

@@ -34,6 +34,9 @@ struct Work {
   friend bool operator==(const Work&, const Work&) = default;
 };
 
+/// Returns the Work::number of a message between stages.
+Size message_number(const Action& action, const PlanInput& input);
+
 /// The numbers that determine the work of a rank, computed once per rank.
 struct WorkSizes {
   CallSizes calls;
@@ -41,6 +44,15 @@ struct WorkSizes {
   Size unique_gradients = 0;      ///< number of elements in Plan::unique_gradients()
 };
 WorkSizes work_sizes(const Plan& plan, Size rank);
+
+/// Returns the part `share` of the work of a layer's forward or backward pass on `samples` samples.
+/// `layer` has a rank's extents.
+Work layer_work(const LayerSpec& layer, Size samples, const PlanInput& input,
+                StepOperation operation, double share = 1);
+
+/// Returns the bytes that the optimizer reads and writes on a rank that updates `elements`
+/// parameters, without those of copies in the compute type.
+Size update_bytes(const PlanInput& input, Size elements);
 
 /// Returns the work of an action on the rank of `sizes`, in the order in which the engine does it.
 /// All ranks of a stage get the same number of pieces, some of which may be empty. A call along

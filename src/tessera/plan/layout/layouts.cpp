@@ -370,7 +370,8 @@ void check_parts(const LayerSpec& part, Size ranks, Size coordinate) {
 std::vector<LayerSpec> local_layers(const PlanInput& input, const std::vector<Layout>& layouts,
                                     const AlongRank& at) {
   std::vector<LayerSpec> layers = input.model.layers;
-  const std::vector<Layout> along_context = context_layouts(input);
+  std::vector<Layout> along_context;
+  if (at.context_ranks > 1) along_context = context_layouts(input);
   for (std::size_t l = 0; l < layers.size(); ++l) {
     const Layout& layout = layouts[l];
     const Size experts = layers[l].experts = input.split_experts(layers[l]);
