@@ -10,7 +10,7 @@ launcher=()
 source "$(dirname "$0")/script_support.sh"
 
 begin plan
-launch plan "$inputs/tutorial.toml" --mesh data=3 --json out.json
+launch plan "$inputs/tutorial.toml" --mesh data=3 --tensors --calls --json out.json
 expect_code 0
 expect_files out.json
 expect_line "Mesh data=3 \(3 ranks\), strategy data"
@@ -30,7 +30,7 @@ grep -q -i "nodes" "$out" && fail "speaks of nodes that nobody gave"
 expect_json /nodes null
 begin plan-of-nodes
 launch plan "$inputs/hybrid.toml" --mesh data=nodes,fsdp=per_node --set distributed.num_nodes=3 \
-  --set distributed.num_processes_per_node=2 --json out.json
+  --set distributed.num_processes_per_node=2 --calls --json out.json
 expect_code 0
 expect_line "Mesh data=3,fsdp=2 \(6 ranks\), strategy hybrid"
 expect_line "Nodes: 3 with 2 ranks each; fsdp stays inside a node, data crosses nodes"
@@ -43,9 +43,26 @@ launch plan "$inputs/hybrid.toml" --mesh data=nodes,fsdp=2
 expect_code 1
 expect_one_error 'distributed.mesh_shape = ["nodes", 2]'
 
+# By default a plan is one screen, also of a large model. The flags add the other parts.
+begin plan-of-a-large-model
+launch plan "$inputs/transformer_large.toml" --ranks 40 --machine "$inputs/machines/gpu_cluster.toml" --json out.json
+expect_code 0
+[ "$(wc -l < "$out")" -le 50 ] || fail "prints $(wc -l < "$out") lines"
+[ "$(wc -c < "$here/out.json")" -le 20000 ] || fail "writes $(wc -c < "$here/out.json") bytes"
+expect_line "1,478,019,200 parameters .*"
+expect_line "  ranks? .* needs? most: .* GiB"
+expect_line "  fsdp +all_gather +.* B"
+for flag in --tensors --calls --schedule; do
+  launch plan "$inputs/tutorial.toml" $flag
+  expect_code 0
+  launch plan "$inputs/tutorial.toml" --advise --machine "$inputs/machines/cpu_cluster.toml" $flag
+  expect_code 1
+  expect_one_error "--advise compares plans and takes no"
+done
+
 begin plan-of-many
 launch plan "$inputs/large.toml" --mesh data=100000 --set training.batch_size=200000 \
-  --set data.samples=2000000
+  --set data.samples=2000000 --tensors
 expect_code 0
 grep -qF "(100000 ranks)" "$out" || fail "does not plan 100000 ranks"
 
@@ -66,7 +83,7 @@ grep -qx "Plan for the device of this build, [cg]pu; --machine FILE plans for a 
 
 begin plan-launched
 launcher=("${several[@]}")
-launch plan "$inputs/tutorial.toml" --mesh data=3 --json out.json
+launch plan "$inputs/tutorial.toml" --mesh data=3 --tensors --calls --json out.json
 launcher=()
 expect_code 0
 cmp -s "$out" "$work/plan.out" || fail "$ranks processes print another plan, or more than once"
@@ -106,7 +123,7 @@ expect_json /epoch_losses "$expected"
 begin disk-fills-up
 echo '"old"' > "$here/out.json"
 # The limit does not apply to a pipe.
-(cd "$here" && trap '' XFSZ && ulimit -f 1 && exec "$program" plan "$inputs/tutorial.toml" --json out.json) \
+(cd "$here" && trap '' XFSZ && ulimit -f 1 && exec "$program" plan "$inputs/tutorial.toml" --tensors --json out.json) \
   2> "$err" | cat > "$out"
 code=${PIPESTATUS[0]}
 expect_code 1

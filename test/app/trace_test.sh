@@ -37,7 +37,7 @@ for overlap in true false; do
   tutorial=("$inputs/tutorial.toml" --strategy fsdp --mesh fsdp=2,model=2 --set distributed.overlap=$overlap)
   launch run "${tutorial[@]}" --quiet --trace trace.json --trace-steps 4:6
   expect_code 0
-  (cd "$here" && "$program" plan "${tutorial[@]}" --json plan.json) > "$out" || fail "has no plan"
+  (cd "$here" && "$program" plan "${tutorial[@]}" --calls --json plan.json) > "$out" || fail "has no plan"
   expect_trace 3
   for argument in '"step":4' '"step":6' '"tensor":"layer1"' '"tensor":"layer2"' '"axis":"model"'; do
     grep -qF "$argument" "$here/trace.json" || fail "no call has $argument"

@@ -93,14 +93,16 @@ TEST(CheckpointPlan, FilesDoNotDependOnTheMesh) {
 TEST(CheckpointPlan, TextAndJsonSayBytesPerRank) {
   const Plan plan = make_plan(input_on({{"data", 2}, {"fsdp", 3}}, Strategy::zero1));
   const CheckpointBytes first = checkpoint_bytes(plan, 0);
-  EXPECT_NE(to_text(plan).find("\nCheckpoint bytes per rank\n  rank"), std::string::npos);
-  const nlohmann::json json = to_json(plan).at("checkpoint");
+  EXPECT_NE(to_text(plan, 0, {.calls = true}).find("\nCheckpoint bytes per rank\n  rank"),
+            std::string::npos);
+  const nlohmann::json json = to_json(plan, 0, {.calls = true}).at("checkpoint");
   EXPECT_EQ(json[0].at("written_bytes"), first.written);
   EXPECT_EQ(json[0].at("read_bytes"), first.read);
   PlanInput none = plan.input;
   none.writes_checkpoints = false;
-  EXPECT_EQ(to_text(make_plan(none)).find("Checkpoint bytes"), std::string::npos);
-  EXPECT_TRUE(to_json(make_plan(none)).at("checkpoint").empty());
+  EXPECT_EQ(to_text(make_plan(none), 0, {.calls = true}).find("Checkpoint bytes"),
+            std::string::npos);
+  EXPECT_TRUE(to_json(make_plan(none), 0, {.calls = true}).at("checkpoint").empty());
 }
 
 }  // namespace

@@ -107,7 +107,7 @@ TEST(RankKinds, AreAsFewForBillionsOfRanks) {
     EXPECT_LT(ranks_with_equal_work(plan).boxes.size(), 5000);
     EXPECT_LT(kinds.size(), 500u);
     EXPECT_NEAR(std::accumulate(kinds.share.begin(), kinds.share.end(), 0.0), 1, 1e-9);
-    EXPECT_LT(to_text(plan).size(), 50'000u);
+    EXPECT_LT(to_text(plan, 0, PlanParts::all()).size(), 50'000u);
   }
 }
 

@@ -32,6 +32,8 @@ constexpr CommandExamples examples[] = {
 )"},
     {"plan", R"(  tessera plan inputs/tutorial.toml --mesh data=2,model=4
                                                     what 8 ranks would hold and send
+  tessera plan inputs/workshop_pipeline.toml --schedule
+                                                    what each stage does in a step
   mpirun -n 4 tessera plan inputs/hybrid.toml --mesh data=2,fsdp=2 --live
                                                     what each rank of a launch holds
 )"},
@@ -134,8 +136,8 @@ void add_run(CLI::App& app, TrainOptions& options) {
 }
 
 void add_plan(CLI::App& app, PlanOptions& options) {
-  CLI::App& plan = *app.add_subcommand(
-      "plan", "Show mesh, tensors, memory and collectives of a run, without MPI");
+  CLI::App& plan =
+      *app.add_subcommand("plan", "Show memory, traffic and work of a run, without MPI");
   add_source(plan, options.source);
   add_file(plan, "--json", options.json, "Also write the plan to a file");
   plan.add_option(
@@ -145,6 +147,12 @@ void add_plan(CLI::App& app, PlanOptions& options) {
   plan.add_option("--machine", options.machine,
                   "Machine file: predict how long the step takes there (see inputs/machines)")
       ->type_name("FILE");
+  plan.add_flag("--tensors", options.parts.tensors,
+                "Also show every tensor: its global shape, PartitionSpec and local shapes");
+  plan.add_flag("--calls", options.parts.calls,
+                "Also show the calls of every rank by purpose, and the bytes of checkpoints");
+  plan.add_flag("--schedule", options.parts.schedule,
+                "Also show the actions of a step, and the timeline of a pipeline");
   add_progress(plan, options.progress);
   plan.add_flag("--advise", options.advises,
                 "Search strategies, meshes, microbatches and recomputation for the fastest step "
@@ -245,9 +253,15 @@ Command parse_command_line(const std::vector<std::string>& arguments) {
                                                       : "diff") +
                                      " does not start Kokkos and takes no --kokkos- arguments" +
                                      hint);
-  if (plan.live && (plan.advises || !plan.json.empty() || !plan.machine.empty()))
+  const bool shows_parts = plan.parts.tensors || plan.parts.calls || plan.parts.schedule;
+  if (plan.live && (plan.advises || !plan.json.empty() || !plan.machine.empty() || shows_parts))
     throw Error(ExitCode::usage,
-                "--live shows a launch and takes no --json, --machine or --advise" + hint);
+                "--live shows the tensors of a launch and takes no --json, --machine, --advise, "
+                "--tensors, --calls or --schedule" +
+                    hint);
+  if (plan.advises && shows_parts)
+    throw Error(ExitCode::usage,
+                "--advise compares plans and takes no --tensors, --calls or --schedule" + hint);
   if (run.trace_steps.first > run.trace_steps.second)
     throw ConfigError("--trace-steps",
                       fmt::format("{}:{}", run.trace_steps.first, run.trace_steps.second),

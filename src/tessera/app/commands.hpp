@@ -14,6 +14,7 @@
 #include <tessera/base/names.hpp>
 #include <tessera/checkpoint/model_export.hpp>
 #include <tessera/config/config_io.hpp>
+#include <tessera/plan/plan_text.hpp>
 #include <tessera/process/run_main.hpp>
 #include <tessera/process/runtime.hpp>
 
@@ -45,6 +46,7 @@ struct PlanOptions {
   std::string json{};      ///< file for the plan or the advice; empty: none
   std::string machine{};   ///< machine file; empty: no times are predicted
   std::string progress{};  ///< as in TrainOptions
+  PlanParts parts{};       ///< what to show besides the summary
   bool advises = false;    ///< search for the fastest configuration instead of showing one plan
   bool live = false;       ///< show the tensors of this launch; no other option applies
 };

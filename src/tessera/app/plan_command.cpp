@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
 #include <optional>
 
 #include <fmt/format.h>
@@ -9,6 +10,7 @@
 #include <tessera/config/config_rules.hpp>
 #include <tessera/config/to_plan_input.hpp>
 #include <tessera/io/whole_file.hpp>
+#include <tessera/plan/layout/rank_groups.hpp>
 #include <tessera/plan/plan_text.hpp>
 #include <tessera/predict/machine_file.hpp>
 #include <tessera/process/log.hpp>
@@ -54,14 +56,16 @@ Findings plan_of(const Config& config, const PlanOptions& options) {
   if (!options.machine.empty()) machine = load_machine(options.machine);
   const Target target = machine ? machine->target() : this_target();
   const Plan plan = make_plan(plan_input(config, resolve_mesh(config, topology), target));
-  Findings found{device_line(machine) + to_text(plan, topology)};
-  if (!options.json.empty()) found.document = to_json(plan, topology);
+  Findings found{device_line(machine) + to_text(plan, topology, options.parts)};
+  if (!options.json.empty()) found.document = to_json(plan, topology, options.parts);
   if (!machine) return found;
   const SimulatedStep step = simulate(plan, cost_on(*machine, plan));
   const double utilization = model_flops_utilization(*machine, plan, step.step_seconds);
-  found.text += step_text(plan, *machine, step);
+  found.text += step_text(plan, *machine, step) + memory_text(*machine, most_memory(plan));
   found.document["predicted"] = to_json(*machine, step);
   found.document["predicted"]["mfu"] = utilization;
+  found.document["predicted"]["lacks_bytes"] =
+      std::max(Size{0}, most_memory(plan) - machine->memory_bytes);
   if (utilization < low_utilization)
     log_warning(fmt::format("the predicted step reaches {:.2g} % of the machine's rate of products",
                             100 * utilization));

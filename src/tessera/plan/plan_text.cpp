@@ -1,43 +1,26 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
-#include <iterator>
+#include <array>
+#include <cctype>
+#include <map>
+#include <set>
 
 #include <fmt/format.h>
 
 #include <tessera/base/text.hpp>
 #include <tessera/mesh/mesh_layout.hpp>
-#include <tessera/mesh/partition_spec.hpp>
 #include <tessera/plan/checkpoint_plan.hpp>
+#include <tessera/plan/folded_text.hpp>
 #include <tessera/plan/layout/rank_groups.hpp>
 #include <tessera/plan/pipeline/pipeline_timeline.hpp>
+#include <tessera/plan/plan_parts.hpp>
 #include <tessera/plan/plan_text.hpp>
 
 namespace tessera {
 namespace {
 
-/// Returns a count as an integer if all integers up to it are exact in a double.
-nlohmann::json whole(double count) {
-  if (count < 0x1p53) return static_cast<Size>(count);
-  return count;
-}
-
 std::string count_text(double count) {
   return count < 0x1p53 ? with_thousands(static_cast<Size>(count)) : fmt::format("{:.4g}", count);
-}
-
-std::string spec_of(const Plan& plan, const Slot& tensor) {
-  Placements placements = tensor.placements;
-  for (Placement& placement : placements)
-    if (placement.is_partial()) placement = Placement::replicate();
-  const std::string spec =
-      to_partition_spec(placements, plan.input.mesh, tensor.shape.size()).to_string();
-  return placements == tensor.placements ? spec : spec + " of a sum";
-}
-
-/// Returns the axes over which buckets, or those of experts, are sharded.
-std::string shares_over(const Plan& plan, bool of_experts) {
-  const RankSet ranks = of_experts ? RankSet::expert_shard : RankSet::shard;
-  return plan.input.mesh.group_name(axes_of(ranks, plan.input));
 }
 
 /// Returns a text such as "layer1/product to layer2/output", joined for all chunks of the stage.
@@ -54,37 +37,18 @@ std::string part_text(const Slot& tensor, const LocalPart& part) {
   return fmt::format("{} of {}", part.kept, to_string(part.shape));
 }
 
-/// Calls, and the boxes of ranks that make them.
-struct CallGroup {
-  std::vector<CollectivePlan> calls;
-  RankBoxes::Group ranks;
-};
+/// Up to this number of lines, the grid of ranks belongs to the summary.
+constexpr auto most_grid_lines = 8;
 
-std::vector<CallGroup> group_calls(const Plan& plan, const AlikeRanks& alike) {
-  std::vector<CallGroup> groups;
-  for (const RankBoxes::Group& ranks : alike.groups) {
-    std::vector<CollectivePlan> calls = plan.collectives(alike.first_rank(ranks));
-    const auto same = std::find_if(groups.begin(), groups.end(),
-                                   [&](const CallGroup& group) { return group.calls == calls; });
-    if (same == groups.end()) {
-      groups.push_back({std::move(calls), ranks});
-      continue;
-    }
-    RankBoxes::Group all;
-    std::merge(ranks.begin(), ranks.end(), same->ranks.begin(), same->ranks.end(),
-               std::back_inserter(all));
-    same->ranks = std::move(all);
-  }
-  return groups;
-}
-
-void write_mesh(std::string& out, const Plan& plan, const Topology& topology) {
+void write_mesh(std::string& out, const Plan& plan, const Topology& topology, bool in_full) {
   out += fmt::format(
-      "Mesh {} ({}{}), strategy {}\n{}", plan.input.mesh.to_string(),
+      "Mesh {} ({}{}), strategy {}\n", plan.input.mesh.to_string(),
       counted(plan.input.mesh.num_ranks(), "rank"),
       plan.input.threads > 0 ? fmt::format(" of {}", counted(plan.input.threads, "thread")) : "",
-      name_of(plan.input.strategy),
-      layout_text(plan.input.mesh) + nodes_line(topology, plan.input.mesh));
+      name_of(plan.input.strategy));
+  const std::string grid = layout_text(plan.input.mesh);
+  if (in_full || std::count(grid.begin(), grid.end(), '\n') <= most_grid_lines) out += grid;
+  out += nodes_line(topology, plan.input.mesh);
 }
 
 std::string types_text(const PlanInput& input) {
@@ -92,6 +56,57 @@ std::string types_text(const PlanInput& input) {
   return fmt::format(
       "{}{}; parameters, gradients, moments and sums {}", name_of(input.compute_type),
       input.emulates_products ? ", products emulated" : "", name_of(input.state_type));
+}
+
+/// A line of the table of tensors, which may stand for the tensors of several equal blocks.
+struct TensorRow {
+  std::string role, path, shape, spec, local;
+  std::set<int> blocks;  ///< numbers of the blocks
+};
+
+/// Splits "block12/fc1/kernel" into "block", "12" and "/fc1/kernel". Without a number, the last two
+/// are empty.
+std::array<std::string, 3> split_at_number(const std::string& path) {
+  const std::size_t end = std::min(path.find('/'), path.size());
+  std::size_t begin = end;
+  while (begin > 0 && std::isdigit(static_cast<unsigned char>(path[begin - 1])) != 0) --begin;
+  if (begin == end || end - begin > 9) return {path, "", ""};
+  return {path.substr(0, begin), path.substr(begin, end - begin), path.substr(end)};
+}
+
+/// Returns the tensors of a stage. Those of blocks that differ in their number only share a row.
+std::vector<TensorRow> tensor_rows(const Plan& plan, std::size_t stage) {
+  std::vector<TensorRow> rows;
+  std::map<std::vector<std::string>, std::size_t> known;
+  for (const Slot& tensor : plan.stages[stage].slots) {
+    TensorRow row{std::string(name_of(tensor.role)),
+                  tensor.path,
+                  to_string(tensor.shape),
+                  spec_of(plan, tensor),
+                  {},
+                  {}};
+    const GroupedRanks<LocalPart> parts = parts_of(plan, static_cast<Size>(stage), tensor);
+    for (const RankGroup<LocalPart>& group : parts.groups) {
+      if (!row.local.empty()) row.local += "; ";
+      row.local += part_text(tensor, group.value) + " on " + parts.boxes.describe(group.boxes);
+    }
+    const auto [name, number, rest] = split_at_number(tensor.path);
+    const int block = number.empty() ? 0 : std::stoi(number);
+    const auto [at, is_new] =
+        known.try_emplace({row.role, name, rest, row.shape, row.spec, row.local}, rows.size());
+    if (number.empty() || is_new || !rows[at->second].blocks.insert(block).second) {
+      at->second = rows.size();
+      row.blocks = {block};
+      rows.push_back(std::move(row));
+    }
+  }
+  for (TensorRow& row : rows)
+    if (row.blocks.size() > 1) {
+      const auto [name, number, rest] = split_at_number(row.path);
+      const std::vector<int> blocks(row.blocks.begin(), row.blocks.end());
+      row.path = fmt::format("{}{{{}}}{}", name, number_ranges(blocks), rest);
+    }
+  return rows;
 }
 
 void write_tensors(std::string& out, const Plan& plan) {
@@ -102,17 +117,10 @@ void write_tensors(std::string& out, const Plan& plan) {
   for (std::size_t stage = 0; stage < plan.stages.size(); ++stage) {
     if (plan.stages.size() > 1)
       out += fmt::format(" stage {}: {}\n", stage, layers_text(plan, plan.stages[stage]));
-    for (const Slot& tensor : plan.stages[stage].slots) {
-      std::string local;
-      const GroupedRanks<LocalPart> parts = parts_of(plan, static_cast<Size>(stage), tensor);
-      for (const RankGroup<LocalPart>& group : parts.groups) {
-        if (!local.empty()) local += "; ";
-        local += part_text(tensor, group.value) + " on " + parts.boxes.describe(group.boxes);
-      }
-      out += fmt::format("  {:<10} {:<25} {:<14} {:<18} {}\n", name_of(tensor.role), tensor.path,
-                         to_string(tensor.shape), spec_of(plan, tensor), local);
-      in_shares = in_shares || tensor.in_shares;
-    }
+    for (const TensorRow& row : tensor_rows(plan, stage))
+      out += fmt::format("  {:<10} {:<25} {:<14} {:<18} {}\n", row.role, row.path, row.shape,
+                         row.spec, row.local);
+    for (const Slot& tensor : plan.stages[stage].slots) in_shares = in_shares || tensor.in_shares;
   }
   if (in_shares)
     out += fmt::format(
@@ -122,15 +130,46 @@ void write_tensors(std::string& out, const Plan& plan) {
         plan.input.mesh.size_of("expert") > 1 ? ", those of experts without expert" : "");
 }
 
+void write_model(std::string& out, const Plan& plan) {
+  out += fmt::format("\n{} parameters ({})\n", with_thousands(plan.input.model.num_parameters()),
+                     types_text(plan.input));
+}
+
+/// Writes the memory of the ranks that need most, and how much the others need.
 void write_memory(std::string& out, const Plan& plan, const AlikeRanks& alike) {
-  out += "\nMemory per rank\n";
+  const auto memory_of = [&](const RankBoxes::Group& ranks) {
+    return plan.memory(alike.first_rank(ranks));
+  };
+  const RankBoxes::Group* most = nullptr;
+  Size least_bytes = 0, most_bytes = 0;
   for (const RankBoxes::Group& ranks : alike.groups) {
-    const MemoryPlan memory = plan.memory(alike.first_rank(ranks));
-    out += fmt::format("  {}: {}\n", alike.boxes.describe(ranks), human_bytes(memory.total()));
-    for (const MemoryRow& row : memory_rows)
-      if (const Size bytes = memory.*row.bytes; bytes > 0)
-        out += fmt::format("    {:<15} {:>16} B\n", row.name, with_thousands(bytes));
+    const Size bytes = memory_of(ranks).total();
+    least_bytes = most == nullptr ? bytes : std::min(least_bytes, bytes);
+    if (most == nullptr || bytes > most_bytes) most = &ranks, most_bytes = bytes;
   }
+  const MemoryPlan memory = memory_of(*most);
+  const bool are_all = alike.groups.size() == 1;
+  out += fmt::format("\nMemory per rank\n  {}{}: {}\n", alike.boxes.describe(*most),
+                     are_all                             ? ""
+                     : alike.boxes.num_ranks(*most) == 1 ? " needs most"
+                                                         : " need most",
+                     human_bytes(most_bytes));
+  for (const MemoryRow& row : memory_rows)
+    if (const Size bytes = memory.*row.bytes; bytes > 0)
+      out += fmt::format("    {:<15} {:>16} B\n", row.name, with_thousands(bytes));
+  if (!are_all) out += fmt::format("  the other ranks: {} or more\n", human_bytes(least_bytes));
+}
+
+/// Writes the calls of rank 0 in a step, by axis and operation.
+void write_traffic(std::string& out, const Plan& plan, const Topology& topology) {
+  const std::vector<LedgerRow> rows = step_traffic(plan);
+  out += "\nCalls of rank 0 in a step\n";
+  if (rows.empty()) out += "  none\n";
+  for (const LedgerRow& row : rows)
+    out += fmt::format("  {:<12} {:<15} {:>6} call{} {:>18} B{}\n", row.axis,
+                       name_of(row.operation), with_thousands(row.calls),
+                       row.calls == 1 ? " " : "s", with_thousands(row.payload_bytes),
+                       crosses(plan, topology, row.axis) ? ", across nodes" : "");
 }
 
 /// Writes what a fixed order of sums adds to the step of the first rank.
@@ -147,11 +186,6 @@ void write_numerics(std::string& out, const Plan& plan) {
       plan.memory(0).total() - ordinary.memory(0).total(), step_bytes(plan) - step_bytes(ordinary));
 }
 
-/// Returns true if a call is known to cross nodes.
-bool crosses(const Plan& plan, const Topology& topology, const CollectivePlan& call) {
-  return topology.is_known() && !topology.stays_inside(plan.input.mesh, call.axis);
-}
-
 void write_collectives(std::string& out, const Plan& plan, const Topology& topology,
                        const AlikeRanks& alike) {
   for (const CallGroup& group : group_calls(plan, alike)) {
@@ -161,7 +195,7 @@ void write_collectives(std::string& out, const Plan& plan, const Topology& topol
       out += fmt::format("  per {:<6} {:<8} {:<15} {:>3} call{} {:>14} B  {}{}\n",
                          name_of(c.cadence), c.axis, name_of(c.operation), c.calls,
                          c.calls == 1 ? " " : "s", with_thousands(c.payload_bytes), c.what,
-                         crosses(plan, topology, c) ? ", across nodes" : "");
+                         crosses(plan, topology, c.axis) ? ", across nodes" : "");
   }
 }
 
@@ -174,40 +208,22 @@ void write_checkpoint_bytes(std::string& out, const Plan& plan) {
                        with_thousands(group.value.written), with_thousands(group.value.read));
 }
 
-/// Writes the timeline of the pipeline for backward passes that take twice as long as forward
-/// passes, and messages that take no time.
-void write_pipeline(std::string& out, const Plan& plan) {
+/// Writes the bubble of the pipeline for backward passes that take twice as long as forward passes,
+/// and messages that take no time; and, if `draws`, the timeline.
+void write_pipeline(std::string& out, const Plan& plan, bool draws) {
   const PipelineShape shape = plan.input.pipeline();
   if (shape.stages == 1) return;
   const PassLists passes = order_passes(shape);
   const PipelineTimeline timeline = time_passes(passes, shape, {});
   out += fmt::format(
-      "\nPipeline, schedule {}: bubble {:.1f} % if backward takes twice as long as "
-      "forward\n{}",
-      name_of(shape.schedule), 100 * timeline.bubble, draw(timeline, shape));
+      "\nPipeline, schedule {}: bubble {:.1f} % if backward takes twice as long as forward\n",
+      name_of(shape.schedule), 100 * timeline.bubble);
+  if (!draws) return;
+  out += draw(timeline, shape);
   out += "  microbatches whose activations each stage keeps at once:";
   for (const std::vector<StagePass>& stage : passes)
     out += fmt::format(" {}", peak_live(stage, shape.schedule));
   out += "\n";
-}
-
-/// Up to this number, repeated microbatches are listed one by one. Beyond it, the first one stands
-/// for all.
-constexpr Size most_listed = 64;
-
-/// Calls write(action, times) for the actions of a step in order. The action stands for `times`
-/// equal microbatches.
-template <class Write>
-void list_actions(const StagePlan& stage, const Write& write) {
-  const Repetition& repeated = stage.repeated;
-  const bool is_short = repeated.times > most_listed;
-  const Size times = is_short ? repeated.times : 1;
-  for_each_action(stage.actions, {repeated.actions, repeated.times / times, repeated.before},
-                  [&](std::size_t number, Size microbatch) {
-                    const auto at = static_cast<Size>(number);
-                    write(on_microbatch(stage.actions[number], microbatch),
-                          at >= repeated.before && at < repeated.end() ? times : 1);
-                  });
 }
 
 void write_schedule(std::string& out, const Plan& plan, const StagePlan& stage) {
@@ -221,28 +237,41 @@ void write_schedule(std::string& out, const Plan& plan, const StagePlan& stage) 
     out += text;
     column += text.size();
   };
+  std::vector<std::string> texts;
   Size pending = 1;  // times of the previous action
   list_actions(stage, [&](const Action& action, Size times) {
-    if (times < pending) write(fmt::format(" (the same for m1 to m{})", pending - 1));
+    if (times < pending) texts.push_back(fmt::format("(the same for m1 to m{})", pending - 1));
     pending = times;
-    write(fmt::format(" {}", to_string(action, plan, stage)));
+    texts.push_back(to_string(action, plan, stage));
   });
+  for (const std::string& text : folded(texts)) {
+    int depth = 0;  // of parentheses, in which no line breaks
+    std::size_t begin = 0;
+    for (std::size_t at = 0; at < text.size(); ++at) {
+      depth += text[at] == '(' ? 1 : text[at] == ')' ? -1 : 0;
+      if (text[at] != ' ' || depth > 0) continue;
+      write(" " + text.substr(begin, at - begin));
+      begin = at + 1;
+    }
+    write(" " + text.substr(begin));
+  }
   out += "\n";
 }
 
 }  // namespace
 
-std::string to_text(const Plan& plan, const Topology& topology) {
+std::string to_text(const Plan& plan, const Topology& topology, PlanParts parts) {
   std::string out;
   const AlikeRanks alike = ranks_alike(plan);
-  write_mesh(out, plan, topology);
-  write_tensors(out, plan);
+  write_mesh(out, plan, topology, parts.tensors);
+  write_model(out, plan);
+  if (parts.tensors) write_tensors(out, plan);
   write_memory(out, plan, alike);
   write_numerics(out, plan);
-  write_collectives(out, plan, topology, alike);
-  write_checkpoint_bytes(out, plan);
-  write_pipeline(out, plan);
-  for (std::size_t stage = 0; stage < plan.stages.size(); ++stage) {
+  parts.calls ? write_collectives(out, plan, topology, alike) : write_traffic(out, plan, topology);
+  if (parts.calls) write_checkpoint_bytes(out, plan);
+  write_pipeline(out, plan, parts.schedule);
+  for (std::size_t stage = 0; parts.schedule && stage < plan.stages.size(); ++stage) {
     out += "\nSchedule of a step";
     if (plan.stages.size() > 1) out += fmt::format(", stage {}", stage);
     write_schedule(out, plan, plan.stages[stage]);
@@ -258,104 +287,6 @@ std::string to_text(const Plan& plan, const Topology& topology) {
     out += "\n";
   }
   return out;
-}
-
-namespace {
-
-nlohmann::json tensors_json(const Plan& plan) {
-  nlohmann::json tensors = nlohmann::json::array();
-  for (std::size_t stage = 0; stage < plan.stages.size(); ++stage)
-    for (const Slot& tensor : plan.stages[stage].slots) {
-      nlohmann::json local = nlohmann::json::array();
-      const GroupedRanks<LocalPart> parts = parts_of(plan, static_cast<Size>(stage), tensor);
-      for (const RankGroup<LocalPart>& group : parts.groups) {
-        local.push_back(
-            {{"shape", group.value.shape}, {"ranks", parts.boxes.number_ranges(group.boxes)}});
-        if (tensor.in_shares) local.back()["kept_elements"] = group.value.kept;
-      }
-      tensors.push_back({{"path", tensor.path},
-                         {"role", name_of(tensor.role)},
-                         {"shape", tensor.shape},
-                         {"spec", spec_of(plan, tensor)},
-                         {"dtype", name_of(tensor.type)},
-                         {"stage", stage},
-                         {"local", local}});
-      if (tensor.in_shares) tensors.back()["shares_over"] = shares_over(plan, tensor.experts > 0);
-    }
-  return tensors;
-}
-
-nlohmann::json memory_json(const Plan& plan, const AlikeRanks& alike) {
-  nlohmann::json memory = nlohmann::json::array();
-  for (const RankBoxes::Group& ranks : alike.groups) {
-    const MemoryPlan of_group = plan.memory(alike.first_rank(ranks));
-    nlohmann::json bytes = {{"total", of_group.total()}};
-    for (const MemoryRow& row : memory_rows) bytes[row.name] = of_group.*row.bytes;
-    memory.push_back({{"ranks", alike.boxes.number_ranges(ranks)}, {"bytes", bytes}});
-  }
-  return memory;
-}
-
-nlohmann::json collectives_json(const Plan& plan, const Topology& topology,
-                                const AlikeRanks& alike) {
-  nlohmann::json collectives = nlohmann::json::array();
-  for (const CallGroup& group : group_calls(plan, alike))
-    for (const CollectivePlan& c : group.calls) {
-      collectives.push_back({{"ranks", alike.boxes.number_ranges(group.ranks)},
-                             {"axis", c.axis},
-                             {"operation", name_of(c.operation)},
-                             {"calls", c.calls},
-                             {"payload_bytes", c.payload_bytes},
-                             {"cadence", name_of(c.cadence)},
-                             {"what", c.what}});
-      if (topology.is_known()) collectives.back()["across_nodes"] = crosses(plan, topology, c);
-    }
-  return collectives;
-}
-
-nlohmann::json checkpoint_json(const Plan& plan) {
-  nlohmann::json bytes = nlohmann::json::array();
-  if (!plan.input.writes_checkpoints) return bytes;
-  const GroupedRanks<CheckpointBytes> grouped = group_checkpoint_bytes(plan);
-  for (const RankGroup<CheckpointBytes>& group : grouped.groups)
-    bytes.push_back({{"ranks", grouped.boxes.number_ranges(group.boxes)},
-                     {"written_bytes", group.value.written},
-                     {"read_bytes", group.value.read}});
-  return bytes;
-}
-
-}  // namespace
-
-nlohmann::json to_json(const Plan& plan, const Topology& topology) {
-  const AlikeRanks alike = ranks_alike(plan);
-  nlohmann::json actions = nlohmann::json::array();
-  for (std::size_t stage = 0; stage < plan.stages.size(); ++stage)
-    list_actions(plan.stages[stage], [&](const Action& action, Size times) {
-      actions.push_back({{"kind", name_of(action)},
-                         {"text", to_string(action, plan, plan.stages[stage])},
-                         {"stage", stage},
-                         {"microbatch", action.microbatch}});
-      if (times > 1) actions.back()["microbatches"] = times;
-    });
-  return {{"mesh", mesh_info(plan.input.mesh)},
-          {"num_ranks", plan.input.mesh.num_ranks()},
-          {"nodes", nodes_json(topology, plan.input.mesh)},
-          {"strategy", name_of(plan.input.strategy)},
-          {"device", name_of(plan.input.device)},
-          {"dtype", name_of(plan.input.compute_type)},
-          {"state_dtype", name_of(plan.input.state_type)},
-          {"emulates_products", plan.input.emulates_products},
-          {"parameters", plan.input.model.num_parameters()},
-          {"steps_per_epoch", plan.steps_per_epoch()},
-          {"tensors", tensors_json(plan)},
-          {"memory", memory_json(plan, alike)},
-          {"collectives", collectives_json(plan, topology, alike)},
-          {"checkpoint", checkpoint_json(plan)},
-          {"actions", actions},
-          {"flops",
-           {{"forward", whole(plan.flops.forward)},
-            {"backward", whole(plan.flops.backward)},
-            {"recomputed", whole(plan.recomputed)}}}};
 }
 
 }  // namespace tessera

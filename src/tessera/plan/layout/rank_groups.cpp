@@ -201,6 +201,14 @@ AlikeRanks ranks_alike(const Plan& plan) {
   return alike;
 }
 
+Size most_memory(const Plan& plan) {
+  const AlikeRanks alike = ranks_alike(plan);
+  Size most = 0;
+  for (const RankBoxes::Group& ranks : alike.groups)
+    most = std::max(most, plan.memory(alike.first_rank(ranks)).total());
+  return most;
+}
+
 GroupedRanks<CheckpointBytes> group_checkpoint_bytes(const Plan& plan) {
   RankBoxes boxes = equal_ranks(plan, true);
   auto groups = group_boxes<CheckpointBytes>(

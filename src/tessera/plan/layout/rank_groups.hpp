@@ -79,6 +79,9 @@ struct AlikeRanks {
 };
 AlikeRanks ranks_alike(const Plan& plan);
 
+/// Returns the bytes of device memory of the rank that needs most.
+Size most_memory(const Plan& plan);
+
 /// Groups ranks by the bytes that they write to and read from a checkpoint.
 GroupedRanks<CheckpointBytes> group_checkpoint_bytes(const Plan& plan);
 
