@@ -45,7 +45,7 @@ train sharded 4 --mesh fsdp=2,model=2 --strategy fsdp --set training.microbatche
 expect 0 "the same bits" one sharded
 train pipeline 4 --mesh pipeline=2,data=2 --set training.microbatches=4 \
   --set distributed.schedule=zero_bubble --set output.hash_every_steps=2
-expect 0 "the same bits in 2 steps (2 to 4); 2 steps in one file only" one pipeline
+expect 2 "the same bits in 2 steps (2 to 4); 2 steps, from 1 on, in one only" one pipeline
 
 # A training that moves to another mesh leaves no trace.
 train moved 2 --mesh data=2 --set checkpoint.directory=saves --set training.num_epochs=1
@@ -58,10 +58,26 @@ expect 2 "step 1: embedding/table differs first" one faster
 sed '3s/"loss":"./"loss":"x/' one >fault
 expect 2 "step 3: loss differs first; 1 of " one fault
 expect 2 "step 2, the one compared before, is equal" one fault
+# A training that ended early is not the same, and names are counted once.
+head -n 3 one >short
+expect 2 "the same bits in 3 steps (1 to 3); 1 step, from 4 on, in one only" one short
+expect 2 "the same bits in 3 steps (1 to 3); 1 step, from 4 on, in one only" short one
+sed 's/"hashes":{/"hashes":{"a":"1","b.gradient":"2",/' one >more
+names=$(head -n 1 one | grep -o '"[^"]*":"[0-9a-f]*"' | grep -cv '^"hash"')
+expect 2 "step 1: b.gradient differs first; 2 of $((names + 2)) hashes differ: b.gradient, a" one more
+expect 2 "; 2 of $((names + 2)) hashes differ: b.gradient, a" more one
 train other 1 --mesh data=1 --set checkpoint.directory=others --set training.learning_rate=0.1
 last=$(ls saves/*.h5 | tail -n 1)
 expect 0 "the same bits in all arrays of numbers" "$last" "$last"
 expect 2 "elements differ, by up to" "$last" "$(ls others/*.h5 | tail -n 1)"
+train wider 1 --mesh data=1 --set checkpoint.directory=wide --set training.num_epochs=1 --set model.transformer.blocks=1 \
+  --set model.transformer.inner_width=9
+wide=$(ls wide/*.h5)
+expect 1 "$last and $wide: have different arrays: epoch_losses is float64 (2,) and float64 (1,); moment1/block1/fc1/bias " \
+  "$last" "$wide"
+expect 1 "; ..." "$last" "$wide"
+train deeper 1 --mesh data=1 --set checkpoint.directory=deep --set model.transformer.blocks=3
+expect 1 "have different arrays: moment1/block3/fc1/bias is in deep/step_0000000004.h5 only; " "$last" "$(ls deep/*.h5 | tail -n 1)"
 
 # Wrong input
 echo text >text

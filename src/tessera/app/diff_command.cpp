@@ -41,12 +41,32 @@ std::map<Size, Hashes> read_hashes(const std::string& path) {
   return steps;
 }
 
-/// Returns the names whose hashes differ, in the order in which a step computes them: the loss, the
-/// gradients from the last layer to the first, the parameters.
-std::vector<std::string> different_names(const Hashes& a, const Hashes& b) {
+/// Steps that one file has and the other lacks.
+struct StepsAlone {
+  Size steps = 0;
+  Size first = 0;
+};
+
+/// Returns the steps of `a` that `b` lacks.
+StepsAlone steps_alone(const std::map<Size, Hashes>& a, const std::map<Size, Hashes>& b) {
+  StepsAlone alone;
+  for (const auto& [step, hashes] : a)
+    if (!b.contains(step) && alone.steps++ == 0) alone.first = step;
+  return alone;
+}
+
+/// Returns the names of both.
+Hashes united(Hashes a, const Hashes& b) {
+  a.update(b);
+  return a;
+}
+
+/// Returns the names in `both` whose hashes differ or are in one only, in the order in which a step
+/// computes them: the loss, the gradients from the last layer to the first, the parameters.
+std::vector<std::string> different_names(const Hashes& a, const Hashes& b, const Hashes& both) {
   std::vector<std::string> loss, gradients, parameters;
-  for (const auto& [name, hash] : a.items()) {
-    if (b.contains(name) && b[name] == hash) continue;
+  for (const auto& [name, hash] : both.items()) {
+    if (a.contains(name) && b.contains(name) && a[name] == b[name]) continue;
     if (name == "loss")
       loss.push_back(name);
     else if (name.ends_with(".gradient"))
@@ -54,8 +74,6 @@ std::vector<std::string> different_names(const Hashes& a, const Hashes& b) {
     else
       parameters.push_back(name);
   }
-  for (const auto& [name, hash] : b.items())
-    if (!a.contains(name)) parameters.push_back(name);
   loss.insert(loss.end(), gradients.begin(), gradients.end());
   loss.insert(loss.end(), parameters.begin(), parameters.end());
   return loss;
@@ -71,24 +89,31 @@ ExitCode diff_hashes(const DiffOptions& options) {
   std::string compared =
       fmt::format("{} ({} to {})", counted(static_cast<Size>(common.size()), "step"),
                   common.front(), common.back());
-  if (const std::size_t alone = a.size() + b.size() - 2 * common.size(); alone > 0)
-    compared += fmt::format("; {} in one file only", counted(static_cast<Size>(alone), "step"));
+  bool has_all = true;
+  const auto add_alone = [&](const std::string& file, const StepsAlone& alone) {
+    if (alone.steps == 0) return;
+    has_all = false;
+    compared += fmt::format("; {}, from {} on, in {} only", counted(alone.steps, "step"),
+                            alone.first, file);
+  };
+  add_alone(options.a, steps_alone(a, b));
+  add_alone(options.b, steps_alone(b, a));
   for (std::size_t i = 0; i < common.size(); ++i) {
-    const Hashes& mine = a.at(common[i]);
-    const std::vector<std::string> names = different_names(mine, b.at(common[i]));
+    const Hashes both = united(a.at(common[i]), b.at(common[i]));
+    const std::vector<std::string> names = different_names(a.at(common[i]), b.at(common[i]), both);
     if (names.empty()) continue;
     constexpr std::ptrdiff_t most = 8;
     const auto end = names.begin() + std::min(most, std::ssize(names));
     print_output(fmt::format(
         "step {}: {} differs first; {} of {} hashes differ: {}{}\n{}\n", common[i], names.front(),
-        names.size(), mine.size(), join(std::vector(names.begin(), end)),
+        names.size(), both.size(), join(std::vector(names.begin(), end)),
         end == names.end() ? "" : ", ...",
         i == 0 ? "no earlier step was compared"
                : fmt::format("step {}, the one compared before, is equal", common[i - 1])));
     return ExitCode::wrong_result;
   }
   print_output("the same bits in " + compared + "\n");
-  return ExitCode::ok;
+  return has_all ? ExitCode::ok : ExitCode::wrong_result;
 }
 
 ExitCode diff_checkpoints(const DiffOptions& options) {

@@ -4,13 +4,19 @@
 #include <cstdint>
 #include <cstring>
 #include <limits>
+#include <map>
 #include <type_traits>
+#include <utility>
+
+#include <fmt/format.h>
 
 #include <tessera/base/error.hpp>
+#include <tessera/base/text.hpp>
 #include <tessera/checkpoint/checkpoint_file.hpp>
 #include <tessera/checkpoint/differences.hpp>
 #include <tessera/checkpoint/hyperslabs.hpp>
 #include <tessera/io/hdf5_file.hpp>
+#include <tessera/mesh/placement.hpp>
 
 namespace tessera {
 namespace {
@@ -47,17 +53,42 @@ ArrayDifference compare(const Hdf5File& a, const Hdf5File& b, const ArrayFacts& 
   return difference;
 }
 
+std::string text_of(const ArrayFacts& facts) {
+  return fmt::format("{} {}", name_of(facts.type), to_string(facts.shape));
+}
+
+/// Returns a phrase about each array that is in one file only, or has another shape or type.
+std::vector<std::string> different_facts(const std::string& a, const std::vector<ArrayFacts>& left,
+                                         const std::string& b,
+                                         const std::vector<ArrayFacts>& right) {
+  std::map<std::string, std::pair<std::string, std::string>> texts;
+  for (const ArrayFacts& facts : left) texts[facts.name].first = text_of(facts);
+  for (const ArrayFacts& facts : right) texts[facts.name].second = text_of(facts);
+  std::vector<std::string> phrases;
+  for (const auto& [name, text] : texts) {
+    const auto& [in_a, in_b] = text;
+    if (in_a == in_b) continue;
+    if (in_a.empty() || in_b.empty())
+      phrases.push_back(fmt::format("{} is in {} only", name, in_b.empty() ? a : b));
+    else
+      phrases.push_back(fmt::format("{} is {} and {}", name, in_a, in_b));
+  }
+  return phrases;
+}
+
 }  // namespace
 
 std::vector<ArrayDifference> compare_checkpoints(const std::string& a, const std::string& b) {
   for (const std::string& path : {a, b}) read_state(path);
   const Hdf5File left = Hdf5File::open(a), right = Hdf5File::open(b);
-  const std::vector<ArrayFacts> arrays = left.arrays(), others = right.arrays();
-  const auto same = [](const ArrayFacts& x, const ArrayFacts& y) {
-    return x.name == y.name && x.shape == y.shape && x.type == y.type;
-  };
-  if (!std::equal(arrays.begin(), arrays.end(), others.begin(), others.end(), same))
-    throw Error(ExitCode::usage, "{} and {}: have different arrays", a, b);
+  const std::vector<ArrayFacts> arrays = left.arrays();
+  if (const auto other = different_facts(a, arrays, b, right.arrays()); !other.empty()) {
+    constexpr std::ptrdiff_t most = 8;
+    const auto shown =
+        std::vector(other.begin(), other.begin() + std::min(most, std::ssize(other)));
+    throw Error(ExitCode::usage, "{} and {}: have different arrays: {}{}", a, b, join(shown, "; "),
+                shown.size() < other.size() ? "; ..." : "");
+  }
   std::vector<ArrayDifference> differences;
   for (const ArrayFacts& facts : arrays) {
     if (facts.type != DType::float32 && facts.type != DType::float64) continue;
