@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <csignal>
+#include <utility>
+#include <vector>
 
 #include <tessera/base/error.hpp>
 #include <tessera/io/whole_file.hpp>
@@ -39,7 +41,14 @@ Task task_for(const CompareOptions& options) {
       print_output(compare_with_itself(options.itself));
       return ExitCode::ok;
     }
-    if (!options.json.empty()) check_writable("--json", options.json);
+    if (!options.json.empty()) {
+      std::vector<FileUse> uses{{"--json", options.json, true}};
+      for (const auto& [key, path] :
+           {std::pair("BEFORE", options.before), std::pair("AFTER", options.after)})
+        for (FileUse& use : ResultsDirectory(path).uses(key, false)) uses.push_back(std::move(use));
+      check_distinct(uses);
+      check_writable("--json", options.json);
+    }
     const Comparison comparison = compare_results(options.before, options.after);
     if (!options.json.empty()) write_json(options.json, comparison);
     print_output(comparison_text(comparison));

@@ -2,6 +2,7 @@
 #include "results/results_directory.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <chrono>
 #include <cmath>
@@ -10,6 +11,7 @@
 #include <fcntl.h>
 #include <iomanip>
 #include <sstream>
+#include <string_view>
 #include <sys/file.h>
 #include <thread>
 #include <unistd.h>
@@ -66,7 +68,22 @@ LockState lock_state(const std::filesystem::path& file) {
   return state;
 }
 
+constexpr std::array<std::string_view, 5> top_files{"study.json", "summary.json", "cases.csv",
+                                                    "steps.csv", "figures_of_merit.txt"};
+constexpr std::array<std::string_view, 4> folders{"cases/", "launches/", "references/",
+                                                  "tensorboard/"};
+
+bool is_in_folder(const std::string& name) {
+  return std::ranges::any_of(folders, [&](auto folder) { return name.starts_with(folder); });
+}
+
 }  // namespace
+
+std::vector<FileUse> ResultsDirectory::uses(const std::string& key, bool writes) const {
+  std::vector<FileUse> uses{{key, path_, writes, is_in_folder}};
+  for (const std::string_view name : top_files) uses.push_back({key, path_ / name, writes});
+  return uses;
+}
 
 void ResultsDirectory::write(const std::string& name, const Json& document) const {
   make_directories((path_ / name).parent_path());
@@ -168,6 +185,14 @@ std::string ResultsDirectory::status(const std::string& id, const std::optional<
   if (result->status != "running") return result->status;
   const LockState lock = lock_state(path_ / of_case(id, "lock"));
   return still_runs(lock, result->started, case_seconds) ? "running" : "pending";
+}
+
+void check_results_apart(const StudyCases& work, const std::string& machine,
+                         const ResultsDirectory& results) {
+  std::vector<FileUse> uses = inputs_of(work, machine);
+  const std::vector<FileUse> outputs = results.uses("-o", true);
+  uses.insert(uses.end(), outputs.begin(), outputs.end());
+  check_distinct(uses);
 }
 
 bool still_runs(LockState lock, const std::string& started, double case_seconds) {

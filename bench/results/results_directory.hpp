@@ -10,6 +10,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include <tessera/io/file_uses.hpp>
 #include <tessera/mesh/mesh_shape.hpp>
 
 #include "measure/case_run.hpp"
@@ -78,6 +79,10 @@ class ResultsDirectory {
   }
   void write(const std::string& name, const nlohmann::json& document) const;
 
+  /// Returns the files of the results for check_distinct(). `key` is the flag that names the
+  /// directory.
+  std::vector<FileUse> uses(const std::string& key, bool writes) const;
+
   /// Returns the study as far as its document has it. Throws Error (usage) if there is none.
   StudyCases study() const;
   /// Returns true if the directory holds this study. Throws ConfigError if it holds another one, or
@@ -131,6 +136,10 @@ class ResultsDirectory {
 
   std::filesystem::path path_;
 };
+
+/// Throws ConfigError if the study or a case reads a file that the results would replace.
+void check_results_apart(const StudyCases& work, const std::string& machine,
+                         const ResultsDirectory& results);
 
 /// Returns true if a launch still runs a case with the status "running". Without locks, it decides
 /// by the time since `started`.

@@ -96,6 +96,7 @@ std::vector<Selected::What> choose(const Communicator& world, const StudyCases& 
   std::vector<Selected::What> choice;
   collectively(world, [&] {
     if (world.rank() != 0) return;
+    check_results_apart(work, options.machine, results);
     // Finds damaged files before anything runs.
     if (results.check(work.study, may_have_results(options))) read_results(results);
     for (const Case& point : work.cases)

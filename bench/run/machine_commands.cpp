@@ -169,6 +169,7 @@ ExitCode simulate_study(const SimulateOptions& options) {
   const Machine machine = load_machine(options.machine);
   work.cases = make_cases(study);
   const ResultsDirectory results(options.directory);
+  check_results_apart(work, options.machine, results);
   results.prepare(work, false);
   Json launch = launch_document(options, study, machine, cases);
   const std::string name = launch.at("name");

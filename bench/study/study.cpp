@@ -17,6 +17,7 @@
 #include <tessera/config/settings.hpp>
 #include <tessera/config/toml_text.hpp>
 #include <tessera/io/whole_file.hpp>
+#include <tessera/train/config_files.hpp>
 
 namespace tessera::bench {
 namespace {
@@ -245,6 +246,18 @@ Study load_study(const StudySource& source) {
                       "must be at least measure.steps = " + std::to_string(study.measure.steps));
   check_checkpoints(study);
   return study;
+}
+
+std::vector<FileUse> inputs_of(const StudyCases& work, const std::string& machine) {
+  const Study& study = work.study;
+  std::vector<FileUse> uses{{"study", study.file}, {"--machine", machine}};
+  if (!study.base_file.empty())
+    uses.push_back({"study.base", fs::path(study.file).parent_path() / study.base_file});
+  for (const Case& point : work.cases) {
+    const std::vector<FileUse> more = tessera::inputs_of(point.config);
+    uses.insert(uses.end(), more.begin(), more.end());
+  }
+  return uses;
 }
 
 }  // namespace tessera::bench

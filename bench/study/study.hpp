@@ -12,6 +12,7 @@
 #include <nlohmann/json.hpp>
 
 #include <tessera/config/config.hpp>
+#include <tessera/io/file_uses.hpp>
 #include <tessera/nn/products/gemm.hpp>
 #include <tessera/plan/plan.hpp>
 
@@ -166,6 +167,9 @@ struct StudyCases {
 /// resolve the mesh size "nodes". Without a launch, or with too few ranks, a node has the number of
 /// processes that the study gives. Throws ConfigError for an invalid grid.
 std::vector<Case> make_cases(const Study& study, const std::optional<Topology>& launch = {});
+
+/// Returns the files that the cases of a study read, for check_distinct(), and the machine file.
+std::vector<FileUse> inputs_of(const StudyCases& work, const std::string& machine);
 
 /// Returns true if some meshes depend on the number of ranks per node.
 bool depends_on_nodes(const Study& study);

@@ -54,7 +54,7 @@ expect_nodes
 [[ -p $here/saves/latest && -p $here/arrays/prediction.npy ]] || fail "a FIFO was replaced"
 launch checkpoint export "$saved" -o "$saved"
 expect_code 1
-expect_one_error "-o = $saved: must be another file than the checkpoint"
+expect_one_error "-o = $saved: must be another file than checkpoint = $saved"
 
 begin links
 mkdir "$here/far"

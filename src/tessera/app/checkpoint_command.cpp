@@ -11,6 +11,7 @@
 #include <tessera/base/text.hpp>
 #include <tessera/checkpoint/checkpoint_file.hpp>
 #include <tessera/checkpoint/checkpoint_text.hpp>
+#include <tessera/io/file_uses.hpp>
 #include <tessera/io/whole_file.hpp>
 #include <tessera/process/standard_streams.hpp>
 
@@ -29,10 +30,8 @@ std::string exported(const CheckpointOptions& options) {
       !options.to.empty()
           ? options.to
           : std::filesystem::path(options.file).replace_extension("safetensors").string();
+  check_distinct({{"checkpoint", options.file}, {"-o", to, true}});
   check_writable("-o", to);
-  std::error_code unused;
-  if (std::filesystem::equivalent(options.file, to, unused))
-    throw ConfigError("-o", to, "must be another file than the checkpoint");
   const std::size_t arrays =
       export_parameters(options.file, to, *names, value_named<DType>(options.dtype));
   return fmt::format("{}: {} from {}\n", to, counted(static_cast<Size>(arrays), "array"),

@@ -15,14 +15,20 @@ namespace tessera {
 
 namespace fs = std::filesystem;
 
+std::vector<FileUse> exported_files(const fs::path& directory) {
+  std::vector<FileUse> files;
+  for (const char* name : {"results.json", "x.npy", "y.npy", "prediction.npy", "sample.npy"})
+    files.push_back({"--export", directory / name, true});
+  return files;
+}
+
 void check_export(const fs::path& directory) {
   std::error_code error;
   fs::create_directories(directory, error);
   if (error || !fs::is_directory(directory, error))
     throw ConfigError("--export", directory.string(),
                       "must be a directory that exists or can be created");
-  for (const char* name : {"results.json", "x.npy", "y.npy", "prediction.npy", "sample.npy"})
-    check_writable("--export", directory / name);
+  for (const FileUse& file : exported_files(directory)) check_writable(file.key, file.path);
 }
 
 template <class T>

@@ -2,12 +2,17 @@
 #pragma once
 
 #include <filesystem>
+#include <vector>
 
 #include <tessera/base/placement.hpp>
 #include <tessera/base/view.hpp>
+#include <tessera/io/file_uses.hpp>
 #include <tessera/train/trainer.hpp>
 
 namespace tessera {
+
+/// Returns the files that --export writes, for check_distinct().
+std::vector<FileUse> exported_files(const std::filesystem::path& directory);
 
 /// Creates the directory. Throws ConfigError for --export if the files cannot be written to it.
 void check_export(const std::filesystem::path& directory);

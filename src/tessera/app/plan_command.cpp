@@ -16,6 +16,7 @@
 #include <tessera/process/log.hpp>
 #include <tessera/process/progress.hpp>
 #include <tessera/process/standard_streams.hpp>
+#include <tessera/train/config_files.hpp>
 
 namespace tessera {
 namespace {
@@ -76,8 +77,15 @@ Findings plan_of(const Config& config, const PlanOptions& options) {
 
 ExitCode plan_command(const PlanOptions& options) {
   set_progress_mode(options.progress);
-  if (!options.json.empty()) check_writable("--json", options.json);
   Config config = load_config(options.source);
+  if (!options.json.empty()) {
+    std::vector<FileUse> files = inputs_of(config);
+    files.push_back({"configuration", options.source.file});
+    files.push_back({"--machine", options.machine});
+    files.push_back({"--json", options.json, true});
+    check_distinct(files);
+    check_writable("--json", options.json);
+  }
   count_samples(config);
   const Findings found = options.advises ? advice_on(config, options) : plan_of(config, options);
   if (!options.json.empty()) write_json(options.json, found.document);

@@ -30,6 +30,8 @@
 #include <tessera/process/provenance.hpp>
 #include <tessera/process/standard_streams.hpp>
 #include <tessera/process/stop_signals.hpp>
+#include <tessera/train/config_files.hpp>
+#include <tessera/train/metrics_log.hpp>
 #include <tessera/train/trainer.hpp>
 
 namespace tessera {
@@ -191,17 +193,37 @@ ExitCode train(Runtime& runtime, const Config& config, const TrainOptions& optio
   return metrics.stopped ? ExitCode::stopped : ExitCode::ok;
 }
 
+/// Checks all files that the run reads and writes. Throws ConfigError if two of them are one file,
+/// or if an output cannot be written.
+void check_files_of_run(const Config& config, const TrainOptions& options) {
+  std::vector<FileUse> files{{"configuration", options.source.file},
+                             {"--machine", options.machine},
+                             {"--json", options.json, true},
+                             {"--trace", options.trace, true}};
+  const auto add = [&](const std::vector<FileUse>& more) {
+    files.insert(files.end(), more.begin(), more.end());
+  };
+  add(inputs_of(config));
+  add(outputs_of(config));
+  if (!options.export_to.empty()) add(exported_files(options.export_to));
+  check_distinct(files);
+  // This checkpoint may be in checkpoint.directory, which is read before it is written to.
+  std::erase_if(files, [](const FileUse& use) { return use.owns != nullptr; });
+  files.push_back({"--resume", options.resume.value_or("")});
+  check_distinct(files);
+  for (const FileUse& use : files)
+    if (use.writes && !use.path.empty() && use.key != "--export") check_writable(use.key, use.path);
+  check_appendable(config.output);
+  if (!options.export_to.empty()) check_export(options.export_to);
+}
+
 }  // namespace
 
 ExitCode run_command(Runtime& runtime, const TrainOptions& options) {
   const Config config = agreed_config(Communicator::world(), options.source);
   const Communicator world = Communicator::world(config.comm);
   collectively(world, [&] {
-    if (world.rank() != 0) return;
-    if (!options.json.empty()) check_writable("--json", options.json);
-    if (!options.trace.empty()) check_writable("--trace", options.trace);
-    if (!config.output.metrics.empty()) check_writable("output.metrics", config.output.metrics);
-    if (!options.export_to.empty()) check_export(options.export_to);
+    if (world.rank() == 0) check_files_of_run(config, options);
   });
   if (options.print_config) {
     if (runtime.world_rank() == 0) print_output(config_as_toml(config));

@@ -116,4 +116,8 @@ std::filesystem::path new_event_file(const std::filesystem::path& directory, dou
   return directory / fmt::format("{}{:010}.{}.{}", event_prefix, seconds, host.data(), getpid());
 }
 
+bool is_name_of_event_file(const std::string& name) {
+  return name.starts_with(event_prefix) || name == event_lock;
+}
+
 }  // namespace tessera

@@ -29,4 +29,8 @@ std::string event_numbers(double time, Size step, std::span<const NamedNumber> n
 /// event files.
 std::filesystem::path new_event_file(const std::filesystem::path& directory, double time);
 
+/// Returns true for the names of event files, and of the lock of their directory.
+bool is_name_of_event_file(const std::string& name);
+inline constexpr const char* event_lock = ".lock";
+
 }  // namespace tessera

@@ -85,15 +85,6 @@ class Source {
   int id_ = -1;
 };
 
-/// Follows symbolic links to their target, which need not exist. The caller has rejected endless
-/// chains of links.
-fs::path behind_links(fs::path path) {
-  std::error_code unused;
-  while (fs::is_symlink(fs::symlink_status(path, unused)))
-    path = path.parent_path() / fs::read_symlink(path, unused);
-  return path;
-}
-
 fs::path directory_of(const fs::path& path) {
   return path.has_parent_path() ? path.parent_path() : fs::path(".");
 }
@@ -108,7 +99,7 @@ std::string why_unwritable(const fs::path& path) {
   } else if (errno != ENOENT) {
     return fmt::format("cannot be written: {}", std::strerror(errno));
   }
-  const fs::path directory = directory_of(behind_links(path));
+  const fs::path directory = directory_of(target_of_links(path));
   std::error_code unused;
   if (!fs::is_directory(directory, unused)) return "must be in an existing directory";
   if (access(directory.c_str(), W_OK | X_OK) != 0) return "must be in a writable directory";
@@ -156,7 +147,7 @@ void check_writable(const std::string& key, const fs::path& path) {
 void write_whole(const fs::path& path, const std::function<void(std::ostream&)>& write) {
   std::string problem = why_unwritable(path);
   if (problem.empty()) {
-    const fs::path target = behind_links(path), temporary = temporary_beside(target);
+    const fs::path target = target_of_links(path), temporary = temporary_beside(target);
     std::error_code unused;
     try {
       problem = fill_file(temporary, write);
@@ -184,6 +175,14 @@ void check_replaceable(const fs::path& path) {
   if (lstat(path.c_str(), &facts) != 0) return;
   if (const std::string problem = what_is_wrong_with(facts.st_mode); !problem.empty())
     throw Error(ExitCode::usage, "{}: {}", path.string(), problem);
+}
+
+fs::path target_of_links(fs::path path) {
+  constexpr int most = 40;  // as many as the system follows
+  std::error_code unused;
+  for (int links = 0; links < most && fs::is_symlink(fs::symlink_status(path, unused)); ++links)
+    path = path.parent_path() / fs::read_symlink(path, unused);
+  return path;
 }
 
 fs::path absolute_path(const fs::path& path) {

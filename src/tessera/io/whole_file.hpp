@@ -36,6 +36,9 @@ void write_json(const std::filesystem::path& path, const nlohmann::json& documen
 /// Throws Error (usage) if the path exists and is no regular file. Does not follow links.
 void check_replaceable(const std::filesystem::path& path);
 
+/// Follows the symbolic links of the last component to a target, which need not exist.
+std::filesystem::path target_of_links(std::filesystem::path path);
+
 /// Returns the absolute path. Throws Error (usage) if the working directory has been removed.
 std::filesystem::path absolute_path(const std::filesystem::path& path);
 

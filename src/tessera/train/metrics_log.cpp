@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <array>
+#include <cctype>
 #include <chrono>
 #include <filesystem>
+#include <fstream>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -44,9 +46,41 @@ std::string tag_of(std::string_view metric) {
   return fmt::format("{}/{}", group, metric);
 }
 
+/// Removes `expected`, or as much of it as the text has, from its beginning. Returns false if the
+/// text differs.
+bool take(std::string_view& text, std::string_view expected) {
+  expected = expected.substr(0, text.size());
+  if (!text.starts_with(expected)) return false;
+  text.remove_prefix(expected.size());
+  return true;
+}
+
+/// Returns true for the begin of a file of records whose second key is `key`, or of an empty file.
+bool has_records(const std::string& path, std::string_view key) {
+  std::string begin(1000, ' ');
+  std::ifstream file(path, std::ios::binary);
+  file.read(begin.data(), std::ssize(begin));
+  std::erase_if(begin, [](unsigned char c) { return std::isspace(c); });
+  std::string_view text = begin;
+  if (!take(text, "{\"step\":")) return false;
+  text.remove_prefix(std::min(text.find_first_not_of("0123456789"), text.size()));
+  return take(text, fmt::format(",\"{}\":", key));
+}
+
 }  // namespace
 
+void check_appendable(const OutputConfig& output) {
+  const auto check = [](const char* key, const std::string& path, std::string_view second_key) {
+    std::error_code unused;
+    if (std::filesystem::is_regular_file(path, unused) && !has_records(path, second_key))
+      throw ConfigError(key, path, "holds something else; choose another file or remove this one");
+  };
+  check("output.metrics", output.metrics, "epoch");
+  check("output.hashes", output.hashes, "hash");
+}
+
 MetricsLog::MetricsLog(const OutputConfig& output, Size steps) {
+  check_appendable(output);
   const auto open = [&](std::optional<AppendFile>& file, const std::string& path) {
     if (path.empty()) return;
     file.emplace(path);
@@ -65,7 +99,7 @@ MetricsLog::MetricsLog(const OutputConfig& output, Size steps) {
     if (failed)
       throw Error(ExitCode::usage, "output.tensorboard = {}: cannot be created: {}",
                   output.tensorboard, failed.message());
-    lock_.emplace(std::filesystem::path(output.tensorboard) / ".lock");
+    lock_.emplace(std::filesystem::path(output.tensorboard) / event_lock);
     events_.emplace(new_event_file(output.tensorboard, now));
     events_->append(event_version(now));
     events_->append(event_restart(now, steps + 1));

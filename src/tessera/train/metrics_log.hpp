@@ -14,12 +14,17 @@
 
 namespace tessera {
 
+/// Throws ConfigError if output.metrics or output.hashes is an existing file of something else,
+/// which MetricsLog would shorten.
+void check_appendable(const OutputConfig& output);
+
 /// Writes the metrics of a training to the files of [output]. Each record is in the files when
 /// write() returns. The README of this folder describes the files.
 class MetricsLog {
  public:
   /// Opens the files. Records of an earlier run stay up to `steps`, the steps that the training has
-  /// already made; later ones are removed. Throws Error (usage) if that fails.
+  /// already made; later ones are removed. Throws Error (usage) if that fails, and like
+  /// check_appendable().
   MetricsLog(const OutputConfig& output, Size steps);
 
   /// Writes a record. After a failure it warns and writes nothing more.

@@ -51,6 +51,25 @@ simulate -o results
 expect_code 0
 [[ -L $here/results/summary.json && -s $here/summary.json ]] || fail "replaced the link"
 
+# No output replaces an input.
+study same-file
+simulate -o before
+for name in study.json cases.csv; do
+  rejects "--json = ./before/$name: must be another file than BEFORE = before/$name" compare before before \
+    --json "./before/$name"
+done
+rejects "--json = before/cases/new.json: must be another file than those of BEFORE = before" compare before before \
+  --json before/cases/new.json
+mkdir "$here/after" "$here/linked"
+cp "$machine" "$here/after/summary.json"
+rejects "-o = after/summary.json: must be another file than --machine = after/summary.json" \
+  simulate study.toml --machine after/summary.json -o after
+ln -s ../study.toml "$here/linked/cases.csv"
+rejects "-o = linked/cases.csv: must be another file than study = study.toml" run study.toml -o linked
+[ "$(cat "$here/linked/cases.csv")" = "$(cat "$(dirname "$0")/small_study.toml")" ] || fail "the study was replaced"
+launch compare before before --json before/comparison.json
+[ -s "$here/before/comparison.json" ] || fail "no comparison"
+
 # File names need not be UTF-8.
 launch list study.toml --set checkpoint.directory=$'"\xff"'
 expect_code 0
