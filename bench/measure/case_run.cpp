@@ -13,6 +13,7 @@
 #include <tessera/base/timer.hpp>
 #include <tessera/comm/agree.hpp>
 #include <tessera/comm/share_json.hpp>
+#include <tessera/config/config_agreement.hpp>
 #include <tessera/config/config_rules.hpp>
 #include <tessera/config/to_plan_input.hpp>
 #include <tessera/mesh/mesh.hpp>
@@ -52,7 +53,9 @@ class TypedCaseRun final : public CaseRun {
                  [&](const Plan& plan) {
                    return make_data<StateOf<T>>(plan, mesh_.rank(), config_.data);
                  }),
-        full_batches_(config_.data.samples / config_.training.batch_size) {}
+        full_batches_(config_.data.samples / config_.training.batch_size) {
+    agreed_checksums(ranks, config_.data, make_model(config_));
+  }
 
   const Plan& plan() const override { return session_.plan(); }
   Size planned_bytes() const override { return session_.planned_bytes(); }

@@ -158,8 +158,10 @@ expect_json /init_from ""
 expect_json /resumed_at 2
 expect_json /epoch_losses "$losses"
 launch run "${start[@]}" --resume saves/step_0000000002.h5
-expect_code 1
-expect_one_message "/model.safetensors: starts a new training, so --resume must not name a checkpoint"
+expect_code 0
+expect_json /init_from ""
+expect_json /resumed_at 2
+expect_json /epoch_losses "$losses"
 launch run "${start[@]}" --set 'model.widths=[4, 65, 1]' --set checkpoint.directory=others
 expect_code 1
 expect_one_message "does not fit the model: layer1/kernel has shape (4, 64), not (4, 65); layer1/bias has"

@@ -15,11 +15,7 @@ std::string checkpoint_to_resume(const Communicator& world, const Config& config
   const std::string& weights = config.checkpoint.init_from;
   const std::string path = collectively(world, [&]() -> std::string {
     if (!options.resume && !options.resume_if_present) return "";
-    if (options.resume && !options.resume->empty()) {
-      if (weights.empty()) return *options.resume;
-      throw ConfigError("checkpoint.init_from", weights,
-                        "starts a new training, so --resume must not name a checkpoint");
-    }
+    if (options.resume && !options.resume->empty()) return *options.resume;
     const char* const flag = options.resume ? "--resume" : "--resume-if-present";
     if (!config.checkpoint.enabled())
       throw Error(ExitCode::usage, std::string(flag) + ": needs checkpoint.directory");

@@ -14,6 +14,7 @@
 #include <tessera/checkpoint/hyperslabs.hpp>
 #include <tessera/checkpoint/initial_weights.hpp>
 #include <tessera/checkpoint/model_export.hpp>
+#include <tessera/checkpoint/same_contents.hpp>
 #include <tessera/comm/agree.hpp>
 #include <tessera/config/config_agreement.hpp>
 #include <tessera/engine/local_tensors.hpp>
@@ -186,6 +187,7 @@ void check_initial_weights(const std::string& path, const Communicator& ranks,
         is_hdf5(path) ? arrays_of_checkpoint(path) : arrays_of_safetensors(SafetensorsFile(path)),
         model);
   });
+  check_same_contents(path, ranks);
 }
 
 template <class T>

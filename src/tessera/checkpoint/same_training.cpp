@@ -10,6 +10,7 @@
 #include <tessera/base/error.hpp>
 #include <tessera/base/text.hpp>
 #include <tessera/checkpoint/checkpoint_file.hpp>
+#include <tessera/checkpoint/same_contents.hpp>
 #include <tessera/checkpoint/same_training.hpp>
 #include <tessera/comm/agree.hpp>
 #include <tessera/config/settings.hpp>
@@ -21,12 +22,16 @@ namespace tessera {
 namespace {
 
 /// Keys and sections that must not change.
-constexpr std::array<std::string_view, 6> fixed{"model.",
-                                                "data.",
-                                                "training.batch_size",
-                                                "training.ignore_index",
-                                                "optimizer.kind",
-                                                "optimizer.momentum"};
+constexpr std::array<std::string_view, 10> fixed{"model.",
+                                                 "data.",
+                                                 "training.batch_size",
+                                                 "training.loss",
+                                                 "training.boundary_weight",
+                                                 "training.ignore_index",
+                                                 "numerics.",
+                                                 "optimizer.kind",
+                                                 "optimizer.momentum",
+                                                 "distributed.gradient_reduce_type"};
 
 /// Paths of data may change if the checksums of the data do not.
 constexpr std::array<std::string_view, 3> places{"data.file", "data.x", "data.y"};
@@ -69,24 +74,22 @@ void check_keys(const std::string& path, const TrainingState& written, const Con
 void check_samples(const std::string& path, const TrainingState& written, const Config& config) {
   if (written.data.empty() || written.data == sample_checksums(config.data, make_model(config)))
     return;
-  std::vector<std::string> data;
-  for (const std::string_view key : places) {
-    const nlohmann::json place = setting_of(key).get(config);
-    if (place != "") data.push_back(fmt::format("{} = {}", key, place.get<std::string>()));
-  }
-  throw Error(ExitCode::usage, "{}: was written with data other than {}", path, join(data));
+  throw Error(ExitCode::usage, "{}: was written with data other than {}", path,
+              data_files_text(config.data));
 }
 
 }  // namespace
 
 TrainingState state_to_resume(const std::string& path, const Communicator& ranks,
                               const Config& config) {
-  return collectively(ranks, [&] {
-    TrainingState state = read_state(path);
-    check_keys(path, state, config);
-    if (ranks.rank() == 0) check_samples(path, state, config);
-    return state;
+  TrainingState state = collectively(ranks, [&] {
+    TrainingState read = read_state(path);
+    check_keys(path, read, config);
+    if (ranks.rank() == 0) check_samples(path, read, config);
+    return read;
   });
+  check_same_contents(path, ranks);
+  return state;
 }
 
 }  // namespace tessera

@@ -10,6 +10,7 @@
 #include <tessera/config/config_rules.hpp>
 #include <tessera/config/settings.hpp>
 #include <tessera/config/toml_text.hpp>
+#include <tessera/data/sample_checksums.hpp>
 
 namespace tessera {
 
@@ -47,6 +48,18 @@ void check_same_everywhere(const Communicator& world, const char* key, Size valu
                         "on rank {}; must be the same on every rank, but rank 0 has {}",
                         world.rank(), first);
   });
+}
+
+std::string agreed_checksums(const Communicator& world, const DataConfig& data,
+                             const ModelSpec& model) {
+  const std::string mine = collectively(world, [&] { return sample_checksums(data, model); });
+  const std::string first = broadcast_json(world, mine);
+  collectively(world, [&] {
+    if (mine != first)
+      throw Error(ExitCode::usage, "{}: has other samples on rank {} than on rank 0",
+                  data_files_text(data), world.rank());
+  });
+  return first;
 }
 
 }  // namespace tessera

@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <string>
+
 #include <tessera/comm/communicator.hpp>
 #include <tessera/config/config.hpp>
 #include <tessera/config/config_io.hpp>
+#include <tessera/nn/models/model_spec.hpp>
 
 namespace tessera {
 
@@ -17,5 +20,10 @@ Config agreed_config(const Communicator& world, const ConfigSource& source);
 
 /// Throws ConfigError for `key` if the value is not the same on all ranks. Collective.
 void check_same_everywhere(const Communicator& world, const char* key, Size value);
+
+/// Returns the sample_checksums() of the data. Throws ConfigError on all ranks if a rank reads
+/// other samples than rank 0. Collective.
+std::string agreed_checksums(const Communicator& world, const DataConfig& data,
+                             const ModelSpec& model);
 
 }  // namespace tessera

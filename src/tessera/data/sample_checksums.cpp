@@ -1,10 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <cstdint>
+#include <utility>
+#include <vector>
 
+#include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
 #include <tessera/base/element_hash.hpp>
+#include <tessera/base/text.hpp>
 #include <tessera/data/data_row.hpp>
 #include <tessera/data/sample_checksums.hpp>
 
@@ -31,6 +35,8 @@ std::string sample_checksums(const DataConfig& data, const ModelSpec& model) {
   const DataRow& row = row_of(data.kind);
   if (!row.reads_file && !row.reads_arrays) return "[]";
   check_files(data, model);
+  DataConfig any = data;
+  any.allow_nonfinite = true;  // whoever reads all of them names the first one that is not finite
   const Size samples = data.samples + data.validation_samples, runs = std::min(samples, most_runs),
              longest =
                  std::max<Size>(values_of_run / (model.input_positions * model.input_width), 1);
@@ -41,10 +47,18 @@ std::string sample_checksums(const DataConfig& data, const ModelSpec& model) {
     const DataBlock<double> block{
         some, make_samples(some.count, model.input_positions, model.input_width),
         make_samples(some.count, model.output_positions(), model.target_width())};
-    row.fill.run(data, model, block);
+    row.fill.run(any, model, block);
     checksums.push_back({sum_of_hashes(block.x), sum_of_hashes(block.y)});
   }
   return checksums.dump();
+}
+
+std::string data_files_text(const DataConfig& data) {
+  std::vector<std::string> files;
+  for (const auto& [key, name] : {std::pair("data.file", data.file), std::pair("data.x", data.x),
+                                  std::pair("data.y", data.y)})
+    if (!name.empty()) files.push_back(fmt::format("{} = {}", key, name));
+  return join(files);
 }
 
 }  // namespace tessera

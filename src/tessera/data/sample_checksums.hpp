@@ -15,4 +15,7 @@ namespace tessera {
 /// for files that lack the samples.
 std::string sample_checksums(const DataConfig& data, const ModelSpec& model);
 
+/// Returns the files of the data: "data.x = x.npy, data.y = y.npy".
+std::string data_files_text(const DataConfig& data);
+
 }  // namespace tessera

@@ -168,6 +168,7 @@ TrainingMetrics Trainer<T>::fit(const Matrix<Data>& x, const Matrix<Data>& y,
                                 const EpochObserver& observe) {
   const Plan common = collectively(world_, [&] { return plan(samples_of(x)); });
   check_same_everywhere(world_, "samples of x", common.input.samples);
+  data_checksums_ = sample_checksums(config_.data, model_);
   fit_config_ = config_;
   fit_config_.data.samples = common.input.samples;
   return train(
@@ -183,6 +184,7 @@ TrainingMetrics Trainer<T>::fit(const DataConfig& data, const EpochObserver& obs
   Config config = config_;
   config.data = data;
   check_same_on_all_ranks(world_, config);
+  data_checksums_ = agreed_checksums(world_, data, model_);
   fit_config_ = config;
   const Plan common = collectively(world_, [&] { return plan_of(data); });
   return train(
@@ -268,9 +270,6 @@ void Trainer<T>::open_saves() {
                        {checkpointing_.config, ranks, checkpointing_.observer, training_id_},
                        {checkpointing_, ranks}});
   training_id_ = saves_->store.training();
-  collectively(ranks, [&] {
-    if (ranks.rank() == 0) data_checksums_ = sample_checksums(fit_config_.data, model_);
-  });
 }
 
 template <class T>

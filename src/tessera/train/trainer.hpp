@@ -193,7 +193,7 @@ class Trainer {
   std::string resume_from_;
   /// TrainingState::training; unset before the first save.
   std::optional<std::string> training_id_;
-  std::string data_checksums_;  ///< TrainingState::data, on rank 0
+  std::string data_checksums_;  ///< TrainingState::data
   std::optional<Saves> saves_;
 };
 
