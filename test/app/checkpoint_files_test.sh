@@ -16,6 +16,62 @@ epochs() {
   launch run "${tutorial[@]}" --set training.num_epochs="$1" "${@:2}"
   expect_code 0
 }
+# expect_saves STEP...: the directory has the checkpoints of these steps, and the last one is the latest.
+expect_saves() {
+  local found
+  found=$(cd "$here/saves" && echo step_*)
+  [ "$found" = "$(printf 'step_%010d.h5 ' "$@" | sed 's/ $//')" ] || fail "has '$found', not those of steps $*"
+  [ "$(cat "$here/saves/latest")" = "$(printf 'step_%010d.h5' "${@: -1}")" ] || fail "latest is $(cat "$here/saves/latest")"
+}
+saved() { printf '%s/saves/step_%010d.h5' "$here" "$1"; }
+
+# Steps count, not times of change.
+begin clock
+epochs 2 --set checkpoint.keep=3
+touch -d '+10 minutes' "$(saved 8)"
+touch -d '+20 minutes' "$(saved 16)"
+epochs 3 --resume --set checkpoint.keep=1
+expect_saves 24
+epochs 4 --resume
+expect_json /resumed_at 24
+expect_saves 24 32
+
+# A latest checkpoint that was removed.
+begin dangling
+epochs 3 --set checkpoint.keep=0
+rm "$(saved 24)"
+touch -d '+10 minutes' "$(saved 8)"
+epochs 2 --resume
+expect_json /resumed_at 16
+expect_one_error "warning: saves/latest: names step_0000000024.h5, which is not a checkpoint in this directory; taking \
+step_0000000016.h5, the newest one that is complete"
+truncate -s 3000 "$(saved 16)"
+epochs 2 --resume-if-present
+expect_json /resumed_at 8
+expect_saves 8 16
+rm "$here"/saves/step_*
+launch run "${tutorial[@]}" --resume-if-present
+expect_code 1
+expect_one_error "saves/latest: names step_0000000016.h5, which is not a checkpoint in this directory"
+
+# Checkpoints after the step from which a run resumes belong to a branch that it has left. Its losses are not the smallest.
+begin branch
+validated=(--set data.validation_samples=64 --set training.patience=100)
+epochs 4 "${validated[@]}" --set checkpoint.keep=0
+worse=("${validated[@]}" --set training.learning_rate=0)
+epochs 2 --resume "saves/step_0000000008.h5" "${worse[@]}" --set checkpoint.keep=4
+expect_json /best_checkpoint saves/step_0000000008.h5
+expect_json /resumed_at 8
+[ "$(cat "$here/saves/latest")" = step_0000000016.h5 ] || fail "latest is $(cat "$here/saves/latest")"
+# Those of the branch are the oldest: 16, 8 and two of them stay.
+[ "$(cd "$here/saves" && echo step_*)" = "step_0000000008.h5 step_0000000016.h5 step_0000000024.h5 step_0000000032.h5" ] ||
+  fail "has $(ls "$here/saves")"
+# They stay those of the branch when the training has passed their steps.
+epochs 5 --resume "${worse[@]}" --set checkpoint.every_steps=1000 --set checkpoint.keep=4
+expect_json /best_checkpoint saves/step_0000000008.h5
+epochs 6 --resume "${worse[@]}" --set checkpoint.keep=1
+expect_saves 8 48
+
 # What changes the numbers of a training is rejected.
 begin other-training
 epochs 1
@@ -47,7 +103,38 @@ launch_apart() {
   launch "$@"
   launcher=()
 }
+# expect_apart WHERE: one rank prints that this directory is not shared. Launchers add lines about the exit code.
+expect_apart() {
+  expect_code 1
+  [ "$(grep -c '^tessera: error: ' "$err")" -eq 1 ] || fail "not one error"
+  grep -qxF "tessera: error: checkpoint.directory = $1: must be a directory that all ranks share; the file \`lock\` of \
+rank 0 is not there on rank 1" "$err" || fail "another error"
+}
 export TESSERA_TIMEOUT_SECONDS=20
+begin not-shared
+launch_apart run "${tutorial[@]}"
+expect_apart saves
+mkdir -p "$here/rank_0/saves" "$here/rank_1/saves"
+launch_apart run "${tutorial[@]}"
+expect_apart saves
+[ -z "$(find "$here" -type f)" ] || fail "left $(find "$here" -type f)"
+
+# The same before every save: a rank loses sight of the directory during the training.
+begin no-longer-shared
+mkdir -p "$here/rank_0" "$here/rank_1" "$here/shared" "$here/other"
+ln -s ../shared "$here/rank_0/saves"
+ln -s ../shared "$here/rank_1/saves"
+(
+  for ((wait = 0; wait < 2000; ++wait)); do
+    compgen -G "$here/shared/step_*.h5" > /dev/null && break
+    sleep 0.01
+  done
+  ln -sfn ../other "$here/rank_1/saves"
+) &
+launch_apart run "${tutorial[@]}" --set training.num_epochs=1000000
+wait
+expect_apart saves
+
 # Checkpoints and data with other contents on another rank.
 begin other-contents
 for rank in 0 1; do

@@ -5,7 +5,6 @@
 #include <cmath>
 #include <cstring>
 #include <fcntl.h>
-#include <random>
 #include <unistd.h>
 #include <vector>
 
@@ -15,14 +14,17 @@
 #include <tessera/base/error.hpp>
 #include <tessera/base/text.hpp>
 #include <tessera/base/timer.hpp>
+#include <tessera/checkpoint/checkpoint_names.hpp>
 #include <tessera/checkpoint/checkpoint_store.hpp>
 #include <tessera/checkpoint/checksums.hpp>
+#include <tessera/checkpoint/contents.hpp>
 #include <tessera/checkpoint/trial.hpp>
 #include <tessera/comm/agree.hpp>
 #include <tessera/comm/share_json.hpp>
 #include <tessera/io/durable_file.hpp>
 #include <tessera/io/hdf5_file.hpp>
 #include <tessera/io/whole_file.hpp>
+#include <tessera/process/log.hpp>
 
 namespace tessera {
 
@@ -31,42 +33,6 @@ namespace fs = std::filesystem;
 namespace {
 
 using Clock = std::chrono::steady_clock;
-
-constexpr std::string_view unfinished = ".unfinished";
-
-std::string name_of_step(Size step) { return fmt::format("step_{:010}.h5", step); }
-
-bool is_checkpoint_name(const std::string& name) {
-  return name.starts_with("step_") && name.ends_with(".h5");
-}
-
-/// Throws ConfigError if the directory cannot be read.
-std::vector<fs::path> files_in(const fs::path& directory) {
-  std::vector<fs::path> files;
-  std::error_code error;
-  fs::directory_iterator entry(directory, error);
-  for (; !error && entry != fs::directory_iterator(); entry.increment(error))
-    files.push_back(entry->path());
-  if (error)
-    throw ConfigError("checkpoint.directory", directory.string(), "cannot be read: {}",
-                      error.message());
-  return files;
-}
-
-/// Returns the checkpoints, newest first. Broken links do not count.
-std::vector<fs::path> checkpoints_in(const fs::path& directory) {
-  std::vector<std::pair<fs::file_time_type, fs::path>> found;
-  for (const fs::path& path : files_in(directory)) {
-    if (!is_checkpoint_name(path.filename().string())) continue;
-    std::error_code error;
-    const fs::file_time_type time = fs::last_write_time(path, error);
-    if (error != std::errc::no_such_file_or_directory) found.emplace_back(time, path);
-  }
-  std::sort(found.rbegin(), found.rend());
-  std::vector<fs::path> paths;
-  for (auto& [time, path] : found) paths.push_back(std::move(path));
-  return paths;
-}
 
 void make_directory(const std::string& directory) {
   std::error_code error;
@@ -131,10 +97,20 @@ std::optional<std::string> training_of(const fs::path& path) {
   return training;
 }
 
-/// Returns a random identity.
-std::string new_training() {
-  std::random_device draw;
-  return fmt::format("{:08x}{:08x}{:08x}", draw(), draw(), draw());
+/// Returns the checkpoint of the latest step that has all its arrays; none if there is no
+/// checkpoint. If none is complete, throws the Error of the one of the latest step.
+std::optional<fs::path> newest_complete(const fs::path& directory) {
+  Outcome first;
+  for (const fs::path& path : checkpoints_in(directory)) {
+    const Outcome outcome = outcome_of([&] {
+      read_state(path.string());
+      check_contents(Hdf5File::open(path.string()), path.string());
+    });
+    if (!outcome.failed()) return path;
+    if (!first.failed()) first = outcome;
+  }
+  if (first.failed()) throw Error(first.code, first.message);
+  return std::nullopt;
 }
 
 /// Returns infinity for a file that cannot be read or has no finite loss, so it is never the best.
@@ -151,36 +127,63 @@ double loss_of(const fs::path& path) {
 }  // namespace
 
 CheckpointStore::CheckpointStore(const CheckpointConfig& config, const Communicator& ranks,
-                                 SaveObserver observer, const std::optional<std::string>& resumed)
+                                 SaveObserver observer, const std::optional<ResumedFrom>& resumed)
     : config_(config), ranks_(ranks), observer_(std::move(observer)) {
-  training_ = broadcast_json(ranks_, resumed.value_or(new_training()));
   collectively(ranks_, [&] {
     if (ranks_.rank() != 0) return;
     make_directory(config_.directory);
     check_replaceable(fs::path(config_.directory) / "latest");
     lock_ = std::make_unique<DirectoryLock>(config_.directory);
-    claim(!resumed);
+    training_ = resumed ? resumed->training : new_training();
+    claim(resumed);
   });
+  training_ = broadcast_json(ranks_, training_);
+  lock_owner_ = broadcast_json(ranks_, lock_ ? lock_->owner() : "");
+  check_shared();
   try_saving(config_.directory, ranks_);
 }
 
-/// Finds the files of this training, rejects those of another one, removes unfinished files.
-void CheckpointStore::claim(bool is_new) {
+/// Finds the files of this training, rejects those of another one, removes unfinished files. A
+/// training that has files of later steps than the one it resumes from becomes a new branch.
+void CheckpointStore::claim(const std::optional<ResumedFrom>& resumed) {
+  bool begins_branch = false;
   for (const fs::path& path : checkpoints_in(config_.directory)) {
     const std::string name = path.filename().string();
     // A damaged file has no training. It must not keep this one from resuming.
-    const auto training = is_new ? std::optional(std::string()) : training_of(path);
-    if (training == training_)
-      own_.insert(name);
-    else if (training && !config_.overwrite)
+    const auto other = resumed ? training_of(path) : std::optional(std::string());
+    if (!other) continue;
+    if (!resumed || !are_related(training_, *other)) {
+      if (config_.overwrite) continue;
       throw ConfigError("checkpoint.directory", config_.directory,
                         "holds {} of another training; resume that with --resume, set another "
                         "directory, or replace it with checkpoint.overwrite = true",
                         name);
+    }
+    const Size step = *step_of_checkpoint(name);
+    const bool is_own = step <= resumed->step && has_passed(training_, *other, step);
+    (is_own ? own_ : abandoned_).insert(name);
+    begins_branch |= !is_own && *other == training_;
   }
+  if (begins_branch) training_ = new_branch(training_, resumed->step);
   std::error_code unused;
   for (const fs::path& path : files_in(config_.directory))
     if (path.filename().string().ends_with(unfinished)) fs::remove(path, unused);
+}
+
+/// Throws the same ConfigError on all ranks if one of them sees another directory than rank 0.
+void CheckpointStore::check_shared() const {
+  const bool sees_lock = DirectoryLock::is_visible(config_.directory, lock_owner_);
+  const std::string apart = conclude_json(ranks_, sees_lock, [](const auto& all) {
+    std::vector<int> without;
+    for (std::size_t rank = 0; rank < all.size(); ++rank)
+      if (all[rank] == false) without.push_back(static_cast<int>(rank));
+    return nlohmann::json(without.empty() ? "" : rank_list(without));
+  });
+  if (!apart.empty())
+    throw ConfigError("checkpoint.directory", config_.directory,
+                      "must be a directory that all ranks share; the file `lock` of rank 0 is not "
+                      "there on {}",
+                      apart);
 }
 
 void CheckpointStore::reach(SavePoint point) const {
@@ -199,7 +202,7 @@ template <class T>
 void CheckpointStore::save(const Engine<T>& engine, const TrainingState& state) {
   finish();
   const ExposedTime exposed(costs_);
-  path_ = fs::path(config_.directory) / name_of_step(state.step);
+  path_ = fs::path(config_.directory) / checkpoint_name(state.step);
   const std::string file = temporary(path_).string();
   reach(SavePoint::begun);
   write_or_remove([&] {
@@ -212,6 +215,10 @@ void CheckpointStore::save(const Engine<T>& engine, const TrainingState& state) 
       if (!lock_->is_held())
         throw ConfigError("checkpoint.directory", config_.directory,
                           "was taken over by another run, which found no sign of this one");
+    });
+    check_shared();
+    collectively(ranks_, [&] {
+      if (ranks_.rank() != 0) return;
       TrainingState own = state;
       own.training = training_;
       create_checkpoint(file, checkpoint_tensors(engine.plan()), own);
@@ -277,7 +284,10 @@ void CheckpointStore::publish(Size bytes) {
                 SavePoint::latest_written);
   on_first_rank([&] { rename_durably(temporary(latest), latest); }, SavePoint::latest_renamed);
   last_ = path_;
-  if (lock_) own_.insert(path_.filename().string());
+  if (lock_) {
+    own_.insert(path_.filename().string());
+    abandoned_.erase(path_.filename().string());
+  }
   ++costs_.saves;
   costs_.written_bytes += bytes;
   on_first_rank([&] { clean(); }, SavePoint::cleaned);
@@ -295,23 +305,30 @@ void CheckpointStore::write_or_remove(const std::function<void()>& write) {
   throw Error(outcome.code, outcome.message);
 }
 
-/// Removes checkpoints of this training, except the newest and the best ones. With
-/// checkpoint.overwrite it removes those of other trainings, too. Ignores files that cannot be
-/// removed.
+/// Removes checkpoints of this training, except the newest and the best ones. Those of abandoned
+/// branches count as its oldest. With checkpoint.overwrite it removes those of other trainings,
+/// too. Ignores files that cannot be removed.
 void CheckpointStore::clean() const {
   std::error_code unused;
-  std::vector<fs::path> others;
+  std::vector<fs::path> others, abandoned;
   for (fs::path& path : checkpoints_in(config_.directory)) {
-    if (own_.contains(path.filename().string()))
+    const std::string name = path.filename().string();
+    if (own_.contains(name))
       others.push_back(std::move(path));
+    else if (abandoned_.contains(name))
+      abandoned.push_back(std::move(path));
     else if (config_.overwrite)
       fs::remove(path, unused);
   }
+  others.insert(others.end(), abandoned.begin(), abandoned.end());
   if (config_.keep == 0 || static_cast<Size>(others.size()) <= config_.keep) return;
   others.erase(others.begin(), others.begin() + config_.keep);
+  std::reverse(others.begin(), others.end());  // of equal losses, the oldest stays, as in best()
   std::vector<std::pair<double, fs::path>> by_loss;
-  for (const fs::path& path : others)
-    by_loss.emplace_back(config_.keep_best > 0 ? loss_of(path) : 0, path);
+  for (const fs::path& path : others) {
+    const bool may_be_best = config_.keep_best > 0 && own_.contains(path.filename().string());
+    by_loss.emplace_back(may_be_best ? loss_of(path) : INFINITY, path);
+  }
   std::stable_sort(by_loss.begin(), by_loss.end(),
                    [](const auto& a, const auto& b) { return a.first < b.first; });
   for (std::size_t i = 0; i < by_loss.size(); ++i)
@@ -337,19 +354,21 @@ fs::path CheckpointStore::best() const {
 
 std::optional<fs::path> CheckpointStore::latest(const fs::path& directory) {
   std::error_code unused;
-  const fs::path file = directory / "latest";
-  if (fs::exists(file, unused)) {
-    const std::string name(trim(read_text(file)));
-    const fs::path path = directory / name;
-    if (!is_checkpoint_name(name) || !fs::is_regular_file(path, unused))
-      throw Error(ExitCode::usage, "{}: names {}, which is not a checkpoint in this directory",
-                  file.string(), one_line(name));
-    return path;
-  }
-  // The first save may have ended before it wrote `latest`.
   if (!fs::is_directory(directory, unused)) return std::nullopt;
-  const std::vector<fs::path> found = checkpoints_in(directory);
-  return found.empty() ? std::nullopt : std::optional(found.front());
+  const fs::path file = directory / "latest";
+  const bool has_latest = fs::exists(file, unused);
+  const std::string name = has_latest ? std::string(trim(read_text(file))) : "";
+  if (step_of_checkpoint(name) && fs::is_regular_file(directory / name, unused))
+    return directory / name;
+  // The first save may have ended before it wrote `latest`, or its checkpoint was removed.
+  const auto found = newest_complete(directory);
+  if (!has_latest) return found;
+  const std::string problem = fmt::format(
+      "{}: names {}, which is not a checkpoint in this directory", file.string(), one_line(name));
+  if (!found) throw Error(ExitCode::usage, problem);
+  log_warning(fmt::format("{}; taking {}, the newest one that is complete", problem,
+                          found->filename().string()));
+  return found;
 }
 
 template void CheckpointStore::save(const Engine<float>&, const TrainingState&);

@@ -54,15 +54,22 @@ struct SaveCosts {
   double hidden_seconds = 0;  ///< this rank's thread wrote so long while training continued
 };
 
+/// The state that a training resumes from.
+struct ResumedFrom {
+  std::string training{};  ///< TrainingState::training
+  Size step = 0;
+};
+
 class CheckpointStore {
  public:
-  /// Makes the directory, locks it while the store lives, and removes unfinished files. `resumed`:
-  /// TrainingState::training of the training that resumes; none for a new one. Throws ConfigError
-  /// for checkpoint.directory if it cannot hold checkpoints, if another run uses it, or, without
+  /// Makes the directory, locks it while the store lives, and removes unfinished files. Without
+  /// `resumed`, the training is new. Checkpoints of later steps than the resumed one are no longer
+  /// those of this training. Throws ConfigError for checkpoint.directory if it cannot hold
+  /// checkpoints, if the ranks do not share it, if another run uses it, or, without
   /// checkpoint.overwrite, if it has checkpoints of another training. Collective, like save() and
   /// finish().
   CheckpointStore(const CheckpointConfig& config, const Communicator& ranks,
-                  SaveObserver observer = {}, const std::optional<std::string>& resumed = {});
+                  SaveObserver observer = {}, const std::optional<ResumedFrom>& resumed = {});
 
   /// Writes a checkpoint, makes it the latest and removes old ones of this training. With
   /// checkpoint.async it copies the state and returns while a thread writes the copy; finish() does
@@ -90,8 +97,9 @@ class CheckpointStore {
   /// equal ones; empty if there is none after an epoch. Collective.
   std::filesystem::path best() const;
 
-  /// Returns the checkpoint to resume from, if there is one. Throws Error (usage) if `latest` names
-  /// a file that does not exist.
+  /// Returns the checkpoint to resume from, if there is one: that of `latest`. If it does not
+  /// exist, returns the complete one of the latest step, with a warning if `latest` names another.
+  /// Throws Error (usage) if no checkpoint is complete.
   static std::optional<std::filesystem::path> latest(const std::filesystem::path& directory);
 
  private:
@@ -101,7 +109,8 @@ class CheckpointStore {
   template <class T>
   void start_writing(const Engine<T>& engine);
   void publish(Size bytes);
-  void claim(bool is_new);
+  void claim(const std::optional<ResumedFrom>& resumed);
+  void check_shared() const;
   void clean() const;
 
   /// The result of this rank's writing thread.
@@ -115,9 +124,11 @@ class CheckpointStore {
   Communicator ranks_;
   SaveObserver observer_;
   std::string training_;
+  std::string lock_owner_;  ///< DirectoryLock::owner() of rank 0
   // Set on rank 0, which manages the directory:
   std::unique_ptr<DirectoryLock> lock_;
-  std::set<std::string> own_;  ///< names of the files of this training
+  std::set<std::string> own_;        ///< names of the files of this training
+  std::set<std::string> abandoned_;  ///< names of the files of its branches that it has left
 
   SaveCosts costs_;
   std::filesystem::path last_;

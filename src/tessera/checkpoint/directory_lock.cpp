@@ -10,6 +10,7 @@
 #include <iterator>
 #include <optional>
 #include <sstream>
+#include <thread>
 #include <unistd.h>
 
 #include <fmt/format.h>
@@ -149,6 +150,19 @@ void DirectoryLock::count_up(const std::stop_token& stop,
 }
 
 bool DirectoryLock::is_held() const { return text_of(file_).starts_with(mine_); }
+
+bool DirectoryLock::is_visible(const fs::path& directory, const std::string& owner) {
+  using Clock = std::chrono::steady_clock;
+  const bool is_here = owner.starts_with(host_name() + "/");
+  const Clock::time_point end = Clock::now() + std::chrono::seconds(is_here ? 0 : 30);
+  while (!text_of(directory / "lock").starts_with(owner)) {
+    if (Clock::now() >= end) return false;
+    std::this_thread::sleep_for(std::chrono::milliseconds(200));
+    std::error_code unused;
+    fs::directory_iterator(directory, unused);  // makes NFS ask for new names
+  }
+  return true;
+}
 
 DirectoryLock::~DirectoryLock() {
   counter_.request_stop();

@@ -26,6 +26,13 @@ class DirectoryLock {
   /// suspended.
   bool is_held() const;
 
+  /// Returns the begin of the text of this lock, which no other lock has.
+  const std::string& owner() const { return mine_; }
+
+  /// Returns true if this process finds the lock of `owner` in the directory. If the owner is on
+  /// another host, waits up to 30 s, as long as NFS may show old names.
+  static bool is_visible(const std::filesystem::path& directory, const std::string& owner);
+
  private:
   bool take();
   bool is_alive(const std::string& text, std::chrono::milliseconds interval) const;

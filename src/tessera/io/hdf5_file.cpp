@@ -16,8 +16,10 @@
 
 #include <tessera/base/error.hpp>
 #include <tessera/base/text.hpp>
+#include <tessera/comm/agree.hpp>
 #include <tessera/comm/detail/communicator_state.hpp>
 #include <tessera/io/disk_space.hpp>
+#include <tessera/io/durable_file.hpp>
 #include <tessera/io/hdf5_file.hpp>
 #include <tessera/io/whole_file.hpp>
 
@@ -317,6 +319,8 @@ Hdf5File Hdf5File::change(const std::string& path) { return Hdf5File(opened(path
 
 Hdf5File Hdf5File::change(const std::string& path, const Communicator& ranks) {
   if (ranks.size() == 1) return change(path);
+  // A rank that cannot open the file would leave the others waiting in MPI.
+  collectively(ranks, [&] { const OpenFile alone(path, O_RDWR); });
   be_quiet();
   auto state = std::make_unique<State>(State{path, ranks});
   const Handle access(H5Pcreate(H5P_FILE_ACCESS), H5Pclose);

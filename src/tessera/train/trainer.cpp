@@ -201,7 +201,9 @@ TrainingMetrics Trainer<T>::train(const Plan& plan, const MakeData& make_data,
   TrainingState state;
   if (!path.empty()) {
     state = state_to_resume(path, world_, fit_config_);
-    training_id_ = state.training;
+    continued_ = {state.training, state.step};
+  } else if (continued_ && session_) {
+    continued_->step = session_->steps();
   }
   const std::string& weights = checkpointing_.config.init_from;
   const bool reads_weights = !session_ && path.empty() && !weights.empty();
@@ -267,9 +269,9 @@ template <class T>
 void Trainer<T>::open_saves() {
   const Communicator ranks = Communicator::world(config_.comm);
   saves_.emplace(Saves{ranks,
-                       {checkpointing_.config, ranks, checkpointing_.observer, training_id_},
+                       {checkpointing_.config, ranks, checkpointing_.observer, continued_},
                        {checkpointing_, ranks}});
-  training_id_ = saves_->store.training();
+  continued_ = {saves_->store.training(), continued_ ? continued_->step : 0};
 }
 
 template <class T>

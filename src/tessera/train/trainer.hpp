@@ -126,7 +126,7 @@ class Trainer {
   /// Drops the trained state. The next fit() starts from the initial parameters.
   void reset() {
     session_.reset();
-    training_id_.reset();
+    continued_.reset();
   }
 
   /// Returns the mean loss over arrays that every rank holds whole, of at least one sample. Needs
@@ -191,8 +191,8 @@ class Trainer {
   Reporting reporting_;
   Config fit_config_;  ///< configuration of the current fit() with its data
   std::string resume_from_;
-  /// TrainingState::training; unset before the first save.
-  std::optional<std::string> training_id_;
+  /// The training that the next fit() continues, and its steps; unset before the first one.
+  std::optional<ResumedFrom> continued_;
   std::string data_checksums_;  ///< TrainingState::data
   std::optional<Saves> saves_;
 };
