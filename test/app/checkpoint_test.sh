@@ -201,12 +201,13 @@ expect_files
 
 # stop_by NAME SIGNALS FILE ARGUMENTS...: sends signals to a run when FILE appears in its directory.
 launcher=()
+handles_int=()
 stop_by() {
   begin "$1"
   local signals=$2 file=$3 process trained signal wait
   shift 3
-  (cd "$here" && exec timeout 60 "$program" run "${tutorial[@]}" --set training.num_epochs=10000000 "$@" --quiet) \
-    > "$out" 2> "$err" &
+  (cd "$here" && exec timeout 60 ${handles_int[@]+"${handles_int[@]}"} "$program" run "${tutorial[@]}" \
+    --set training.num_epochs=10000000 "$@" --quiet) > "$out" 2> "$err" &
   process=$!
   for ((wait = 0; wait < 2000; ++wait)); do
     compgen -G "$here/saves/$file" > /dev/null && break
@@ -223,6 +224,12 @@ stop_by() {
   ! compgen -G "$here/saves/*.unfinished" || fail "a file is left that is not finished"
 }
 stop_by signal USR1 latest --set checkpoint.every_steps=1000
+# Background processes of scripts ignore SIGINT, which older versions of env cannot change.
+if env --default-signal=INT true 2> /dev/null; then
+  handles_int=(env --default-signal=INT)
+  stop_by interrupt INT latest --set checkpoint.every_steps=1000
+fi
+# Launchers may pass on one request twice.
 stop_by signal-twice "TERM TERM" latest --set checkpoint.every_steps=1000
 # During a save of 20 MB.
 large=(--set 'model.widths=[4, 300000, 1]' --set checkpoint.every_steps=1)

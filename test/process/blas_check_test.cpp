@@ -44,9 +44,21 @@ TEST(BlasCheck, DescribesTheLibrary) {
   status.advice = "advice";
   status.threads = 2;
   EXPECT_EQ(describe(status), "OpenBLAS 0.3.21, core Haswell (advice), 2 threads");
-  status.onednn = "2.6.0";
-  EXPECT_EQ(describe(status), "OpenBLAS 0.3.21, core Haswell (advice), oneDNN 2.6.0, 2 threads");
+  status.onednn = "3.11.0";
+  EXPECT_EQ(describe(status), "OpenBLAS 0.3.21, core Haswell (advice), oneDNN 3.11.0, 2 threads");
 }
+
+#ifdef __x86_64__
+TEST(BlasCheck, NamesTheVersionsOfOneDnnThatBreakSignalHandlers) {
+  for (const char* version : {"2.6.3", "2.11.0", "3.0.0", "3.10.2"})
+    EXPECT_TRUE(breaks_signal_handlers(version)) << version;
+  for (const char* version : {"", "3.11.0", "3.12.1", "4.0.0"})
+    EXPECT_FALSE(breaks_signal_handlers(version)) << version;
+  BlasStatus status;
+  status.onednn = "2.6.3";
+  EXPECT_EQ(describe(status), "unknown, oneDNN 2.6.3 (breaks signal handlers)");
+}
+#endif
 
 }  // namespace
 }  // namespace tessera

@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // A program that ends in the way that its first argument names. check_run.cmake checks it.
+#include <chrono>
+#include <csignal>
 #include <functional>
 #include <iostream>
 #include <map>
 #include <sched.h>
 #include <stdexcept>
 #include <string>
+#include <thread>
 #include <unistd.h>
 #include <vector>
 
@@ -18,6 +21,7 @@
 #include <tessera/process/provenance.hpp>
 #include <tessera/process/run_main.hpp>
 #include <tessera/process/share_text.hpp>
+#include <tessera/process/stop_signals.hpp>
 
 namespace {
 
@@ -73,6 +77,23 @@ int leave_callers_libraries(int argc, char** argv) {
   return left_alone ? 0 : 1;
 }
 
+// Signals itself: the first one is recorded, a copy of it ignored, the second one ends the process.
+ExitCode end_by_second_signal(const std::string& first, const std::string& second) {
+  using namespace std::chrono_literals;
+  const std::map<std::string, int> numbers{{"TERM", SIGTERM}, {"USR1", SIGUSR1}, {"INT", SIGINT}};
+  std::signal(SIGINT, SIG_DFL);  // it may be ignored in a background job
+  const tessera::StopSignals signals;
+  for (int i = 0; i < 2; ++i) {
+    kill(getpid(), numbers.at(first));
+    std::this_thread::sleep_for(100ms);
+  }
+  if (!signals.arrived()) return ExitCode::wrong_result;
+  std::this_thread::sleep_for(300ms);
+  kill(getpid(), numbers.at(second));
+  std::this_thread::sleep_for(10s);
+  return ExitCode::timeout;
+}
+
 int start_after_mpi(int argc, char** argv) {
   MPI_Init(&argc, &argv);
   MPI_Finalize();
@@ -103,6 +124,7 @@ int main(int argc, char** argv) {
       {"alone", fail_alone},
       {"others-wait", fail_while_others_wait},
       {"wrong-result", [](Runtime&) { return ExitCode::wrong_result; }},
+      {"stop", [&](Runtime&) { return end_by_second_signal(argv[2], argv[3]); }},
       {"abort", [](Runtime&) -> ExitCode { tessera::abort_job(ExitCode::timeout); }},
       {"abort-record",
        [](Runtime&) -> ExitCode {

@@ -110,12 +110,25 @@ std::optional<std::string> better_core(const CpuFeatures& cpu, const OpenBlas& b
   return std::nullopt;
 }
 
+bool breaks_signal_handlers(const std::string& onednn) {
+#ifdef __x86_64__
+  constexpr bool is_x86 = true;
+#else
+  constexpr bool is_x86 = false;
+#endif
+  const std::vector<std::string> parts = split_text(onednn, '.');
+  if (!is_x86 || parts.size() != 3) return false;
+  const int major = std::stoi(parts[0]), minor = std::stoi(parts[1]);
+  return major < 3 || (major == 3 && minor < 11);
+}
+
 std::string describe(const BlasStatus& status) {
   std::string text = status.library.empty() ? "unknown" : status.library + " (not OpenBLAS)";
   if (status.blas)
     text = fmt::format("OpenBLAS {}, core {}", status.blas->version, status.blas->core);
   if (!status.advice.empty()) text += fmt::format(" ({})", status.advice);
   if (!status.onednn.empty()) text += ", oneDNN " + status.onednn;
+  if (breaks_signal_handlers(status.onednn)) text += " (breaks signal handlers)";
   if (status.threads > 0) text += ", " + counted(status.threads, "thread");
   return text;
 }

@@ -37,7 +37,12 @@ struct BlasStatus {
   int threads = 0;               ///< of a product; 0 if the library does not report them
 };
 
-/// "OpenBLAS 0.3.21, core SkylakeX, oneDNN 2.6.0, 2 threads", with the advice if there is any.
+/// Returns true if float32 products of this version of oneDNN ("2.6.0") compute with the stack
+/// pointer: a signal handler that runs meanwhile on the stack of the thread destroys data. Versions
+/// before 3.11 do so on x86.
+bool breaks_signal_handlers(const std::string& onednn);
+
+/// "OpenBLAS 0.3.21, core SkylakeX, oneDNN 3.11.0, 2 threads", with the advice if there is any.
 std::string describe(const BlasStatus& status);
 
 /// Finds out which BLAS this process uses, and whether it could use faster kernels.

@@ -99,7 +99,7 @@ constexpr std::array allowed_prefixes = {"OMP_",           "GOMP_",           "K
                                          "OMPI_MCA_pml",   "OMPI_MCA_mtl",    "OMPI_MCA_coll",
                                          "OMPI_MCA_osc",   "OMPI_MCA_io",     "OMPI_MCA_mpi_",
                                          "OMPI_MCA_opal_", "OMPI_MCA_hwloc_", "OMPI_MCA_rmaps",
-                                         "MPICH_"};
+                                         "MPICH_",         "ONEDNN_",         "DNNL_"};
 constexpr std::array allowed_names = {
     "CUDA_VISIBLE_DEVICES", "GOTO_NUM_THREADS",    "MKL_NUM_THREADS",     "BLIS_NUM_THREADS",
     "SLURM_NTASKS",         "SLURM_JOB_NUM_NODES", "SLURM_CPUS_PER_TASK", "SLURM_JOB_PARTITION"};

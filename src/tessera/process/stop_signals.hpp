@@ -1,16 +1,30 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <array>
 #include <csignal>
+#include <thread>
+#include <vector>
 
 namespace tessera {
 
-/// Records SIGTERM and SIGUSR1 during its life, so that they do not end the process. Schedulers
-/// send them before the time of a job is over. Only one object may exist at a time.
+/// Records SIGTERM, SIGUSR1 and SIGINT during its life, so that they do not end the process.
+/// Schedulers send them before the time of a job is over. Only one object may exist at a time, and
+/// Kokkos must run.
+///
+/// No signal interrupts a computation: the calling thread, the threads of Kokkos' host space and
+/// those that are started during this life block them. They arrive in a thread of this object, or
+/// in one of a library that was started before, such as MPI's. (oneDNN before 3.11 computes with
+/// the stack pointer, so that a handler would write into its data.)
+///
+/// A signal that was ignored before stays ignored, as SIGINT is in a script's background jobs.
 class StopSignals {
  public:
-  StopSignals();
-  /// Restores the previous handlers.
+  /// `again` is called in a signal handler for each signal that arrives more than 0.3 s after the
+  /// first. (Launchers may pass on one request twice.) By default it ends the process as if the
+  /// signal were not handled. Throws std::system_error if no thread can be started.
+  explicit StopSignals(void (*again)(int signal) = end_by);
+  /// Restores the previous handlers and masks. Call it on the thread of the constructor.
   ~StopSignals();
   StopSignals(const StopSignals&) = delete;
   StopSignals& operator=(const StopSignals&) = delete;
@@ -19,8 +33,13 @@ class StopSignals {
   bool arrived() const;
 
  private:
+  static void end_by(int signal);
+
+  static constexpr std::array signals{SIGTERM, SIGUSR1, SIGINT};
   using Action = struct sigaction;
-  Action term_{}, usr1_{};
+  std::array<Action, signals.size()> actions_{};
+  std::vector<sigset_t> masks_;  ///< of each thread of the host space
+  std::jthread receiver_;
 };
 
 }  // namespace tessera
