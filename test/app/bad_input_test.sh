@@ -16,6 +16,8 @@ failures=0
 cat > "$work/process.sh" <<'SCRIPT'
 logs=$1
 shift
+# shellcheck disable=SC2086 # words
+if [ "${OMPI_COMM_WORLD_RANK:-${PMI_RANK:-}}" = 0 ]; then set -- "$@" ${ON_FIRST:-}; fi
 "$@" > "$logs/out.$$" 2> "$logs/err.$$"
 echo $? > "$logs/code.$$"
 SCRIPT
@@ -76,6 +78,10 @@ bad long-name "$long_name: cannot be read" run "$long_name" --json out.json
 bad endless-link "loop.toml: cannot be read: Too many levels of symbolic links" run "$work/loop.toml"
 bad deep-key "deep.toml:1: more than 1000 dots" run "$work/deep.toml"
 bad_tutorial unknown-key "did you mean training.batch_size?" --set training.batchsize=3
+# Options that one rank only has, as people write them for the rank that prints.
+for option in "--json a.json" --quiet --print-config "--set model.seed=3"; do
+  ON_FIRST=$option bad "on-first${option%% *}" "${option%% *} is given on rank 0 but not on rank 1" run "$inputs/tutorial.toml"
+done
 bad_tutorial mesh-too-large "distributed.mesh_shape = [$((ranks + 1))]" --mesh data=$((ranks + 1))
 bad_tutorial no-device '; must be auto or mpi' --set distributed.backend=nccl
 bad_tutorial threads 'distributed.threads = 64: must equal the number of threads per rank, which is' \

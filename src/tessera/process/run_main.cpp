@@ -71,7 +71,10 @@ int run_program(int argc, char** argv,
     return report(outcome_of([&] { return (*single)(ranks); }));
   }
   limit_spins(argv);
-  return run_main(argc, argv, std::get<ParallelTask>(task));
+  return run_main(argc, argv, [&](Runtime& runtime) {
+    runtime.check_same_arguments();
+    return std::get<ParallelTask>(task)(runtime);
+  });
 }
 
 }  // namespace tessera

@@ -37,7 +37,9 @@ struct ShowText {
 Task task_for(const ShowText& show);
 
 /// The body of main. `parse` turns the arguments after the program's name into a task, or throws
-/// Error. Returns the exit code of the process. One process reports an error, in one line.
+/// Error. Returns the exit code of the process. One process reports an error, in one line. It is an
+/// error if ranks have different arguments. A write beyond the limit of `ulimit -f` fails instead
+/// of ending the process.
 int run_program(int argc, char** argv,
                 const std::function<Task(const std::vector<std::string>&)>& parse);
 

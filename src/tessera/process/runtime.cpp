@@ -12,6 +12,7 @@
 #include <nlohmann/json.hpp>
 
 #include <tessera/base/for_each.hpp>
+#include <tessera/base/text.hpp>
 #include <tessera/base/view.hpp>
 #include <tessera/process/agreement.hpp>
 #include <tessera/process/gpu.hpp>
@@ -21,6 +22,7 @@
 #include <tessera/process/log.hpp>
 #include <tessera/process/mpi_error.hpp>
 #include <tessera/process/runtime.hpp>
+#include <tessera/process/same_arguments.hpp>
 #include <tessera/process/share_text.hpp>
 #include <tessera/process/threads.hpp>
 #include <tessera/process/wait_limit.hpp>
@@ -89,6 +91,15 @@ std::vector<std::string> texts_of_node(const MpiSession& mpi, const std::string&
                                        const Site& site = Site::current()) {
   const WaitLimit limit = start_limit(site);
   return gather_texts(mpi.node, mine);
+}
+
+/// Returns the arguments of rank 0. None of them holds a null character.
+std::vector<std::string> arguments_of_first(const MpiSession& mpi,
+                                            const std::vector<std::string>& mine,
+                                            const Site& site = Site::current()) {
+  const WaitLimit limit = start_limit(site);
+  const std::string first = broadcast_text(mpi.control, join(mine, std::string_view("\0", 1)));
+  return mine.empty() && first.empty() ? mine : split_text(first, '\0');
 }
 
 /// Runs f on every rank. If it throws on any rank, every rank throws the same Error.
@@ -225,6 +236,15 @@ int Runtime::local_rank() const { return state_->mpi.local_rank; }
 const char* Runtime::thread_level() const { return state_->mpi.thread_level; }
 const BlasStatus& Runtime::blas() const { return state_->blas; }
 const std::vector<std::string>& Runtime::arguments() const { return state_->arguments; }
+
+void Runtime::check_same_arguments() const {
+  const std::vector<std::string> mine(state_->arguments.begin() + 1, state_->arguments.end());
+  const std::vector<std::string> first = arguments_of_first(state_->mpi, mine);
+  on_all_ranks(state_->mpi, [&] {
+    const std::string error = other_arguments_error(mine, first, world_rank());
+    if (!error.empty()) throw Error(ExitCode::usage, error);
+  });
+}
 
 std::optional<Outcome> Runtime::agree(const Outcome& mine, double grace_seconds) const {
   // A rank that failed ends the job itself after its grace, with a line that says more.

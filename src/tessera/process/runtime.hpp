@@ -36,6 +36,9 @@ class Runtime {
   const BlasStatus& blas() const;
   const std::vector<std::string>& arguments() const;  ///< argv before the removal
 
+  /// Throws the same Error (usage) on every rank if a rank has other arguments than rank 0. Those
+  /// of Kokkos may differ, because they choose GPUs. Collective.
+  void check_same_arguments() const;
   /// Calls agree_on_outcome (agreement.hpp) over all ranks, on a communicator of its own.
   std::optional<Outcome> agree(const Outcome& mine, double grace_seconds) const;
 
