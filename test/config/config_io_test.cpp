@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <cstdlib>
 #include <limits>
 
 #include <tessera/base/text.hpp>
@@ -61,6 +62,18 @@ TEST(ConfigIo, EveryKeySurvivesPrintingAndReading) {
         EXPECT_EQ(other.get(read), other.get(config)) << other.key << " after " << setting.key;
       EXPECT_EQ(config_as_json(read), config_as_json(config));
     }
+}
+
+TEST(ConfigIo, PathsMayBeginWithTheHomeDirectory) {
+  const std::string home = std::getenv("HOME");
+  const Config config = load_text("[checkpoint]\ndirectory = \"~/a\"\n[output]\nmetrics = \"a/~\"",
+                                  {.overrides = {"data.file=~/b", "output.hashes=\"~/c\""}});
+  EXPECT_EQ(config.checkpoint.directory, home + "/a");
+  EXPECT_EQ(config.output.metrics, "a/~");
+  EXPECT_EQ(config.data.file, home + "/b");
+  EXPECT_EQ(config.output.hashes, home + "/c");
+  expect_error([] { load_text("[checkpoint]\ndirectory = \"~other/a\""); },
+               {"~other/a: cannot replace ~; write the directory out"});
 }
 
 TEST(ConfigIo, JsonLeavesUnsetKeysOut) {

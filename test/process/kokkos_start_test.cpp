@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <cstdlib>
 #include <string>
 #include <vector>
 
@@ -37,6 +38,14 @@ TEST(Arguments, WithoutAValueAreRejected) {
   EXPECT_EQ(error({"run", "--mesh=", "a.toml"}), "--mesh= has no value");
   EXPECT_EQ(reversed_own_arguments({"--set=a.b=", "--set", "a.b="}),
             (Words{"a.b=", "--set", "--set=a.b="}));
+}
+
+TEST(Arguments, MayBeginWithTheHomeDirectory) {
+  const std::string home = std::getenv("HOME");
+  EXPECT_EQ(reversed_own_arguments({"~/a.toml", "--json=~/b=~", "--set", "a.b=~/c", "-~", "c~/d"}),
+            (Words{"c~/d", "-~", "a.b=~/c", "--set", "--json=" + home + "/b=~", home + "/a.toml"}));
+  EXPECT_EQ(test::error_of([] { reversed_own_arguments({"--json=~else/a"}); }),
+            "~else/a: cannot replace ~; write the directory out");
 }
 
 std::optional<AskedNumber> asked(const Words& arguments, const char* variable,

@@ -31,10 +31,30 @@ TEST(Launch, IsReadFromTheLauncherNearestToTheProcess) {
   EXPECT_EQ(openmpi->variable, "OMPI_COMM_WORLD_SIZE");
   EXPECT_EQ(openmpi->size, 4);
   EXPECT_EQ(openmpi->rank, 3);
-  EXPECT_EQ(detect({{"PMI_SIZE", "5"}})->size, 5);
+  EXPECT_EQ(detect({{"PMI_SIZE", "5"}, {"PMI_RANK", "0"}})->size, 5);
   EXPECT_EQ(detect({{"FLUX_JOB_SIZE", "6"}, {"FLUX_TASK_RANK", "5"}})->rank, 5);
   EXPECT_EQ(detect({{"SLURM_STEP_NUM_TASKS", "7"}, {"SLURM_PROCID", "2"}})->rank, 2);
-  EXPECT_EQ(detect({{"PMI_SIZE", "many"}, {"FLUX_JOB_SIZE", "2"}})->variable, "FLUX_JOB_SIZE");
+  EXPECT_EQ(detect({{"MV2_COMM_WORLD_SIZE", "8"}, {"MV2_COMM_WORLD_RANK", "7"}})->rank, 7);
+  EXPECT_EQ(detect({{"MVP_COMM_WORLD_SIZE", "8"}, {"MVP_COMM_WORLD_RANK", "7"}})->rank, 7);
+  EXPECT_EQ(detect({{"JSM_NAMESPACE_SIZE", "9"}, {"JSM_NAMESPACE_RANK", "3"}})->size, 9);
+  EXPECT_EQ(detect({{"WORLD_SIZE", "4"}, {"RANK", "1"}})->size, 4);
+}
+
+TEST(Launch, NeedsSizeAndRank) {
+  EXPECT_EQ(detect({{"WORLD_SIZE", "4"}}), std::nullopt);
+  EXPECT_EQ(detect({{"RANK", "4"}}), std::nullopt);
+  EXPECT_EQ(detect({{"PMI_SIZE", "many"},
+                    {"PMI_RANK", "0"},
+                    {"FLUX_JOB_SIZE", "2"},
+                    {"FLUX_TASK_RANK", "0"}})
+                ->variable,
+            "FLUX_JOB_SIZE");
+}
+
+// Its variables hold the number of ranks on a node, and the rank in the launch.
+TEST(Launch, OfPalsHasAtLeastTheRanksOfANode) {
+  EXPECT_EQ(detect({{"PALS_LOCAL_SIZE", "4"}, {"PALS_RANKID", "1"}})->size, 4);
+  EXPECT_EQ(detect({{"PALS_LOCAL_SIZE", "1"}, {"PALS_RANKID", "6"}})->size, 7);
 }
 
 TEST(Launch, SingletonsUnderALauncherOfSeveralAreAnError) {
@@ -44,8 +64,9 @@ TEST(Launch, SingletonsUnderALauncherOfSeveralAreAnError) {
   EXPECT_EQ(test::error_of([] {
               check_launch({"PMI_SIZE", 4, 2}, 1);
             }),
-            "the launcher started 4 processes (PMI_SIZE = 4) but MPI_COMM_WORLD has 1: "
-            "the program and the launcher use different MPI libraries");
+            "the launcher started 4 processes (PMI_SIZE), but MPI_COMM_WORLD has 1: start them "
+            "with the mpirun, mpiexec or srun of this program's MPI library, which tessera info "
+            "names");
 }
 
 TEST(Gpu, CountsTheRanksThatShareOne) {

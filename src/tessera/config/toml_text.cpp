@@ -6,6 +6,7 @@
 
 #include <toml++/toml.h>
 
+#include <tessera/base/home.hpp>
 #include <tessera/base/text.hpp>
 #include <tessera/config/toml_text.hpp>
 
@@ -13,7 +14,7 @@ namespace tessera {
 namespace {
 
 nlohmann::json to_json(const toml::node& node) {
-  if (const auto* text = node.as_string()) return text->get();
+  if (const auto* text = node.as_string()) return with_home(text->get());
   if (const auto* number = node.as_integer()) return number->get();
   if (const auto* number = node.as_floating_point()) return number->get();
   if (const auto* flag = node.as_boolean()) return flag->get();
@@ -118,7 +119,7 @@ GivenValue parse_assignment(const std::string& text,
   } catch (const toml::parse_error&) {
     // A bare word such as adamw is no TOML value. The setting checks it.
   }
-  return {unquoted, value};
+  return {unquoted, with_home(value)};
 }
 
 std::string entry_key(std::string_view table, const std::string& name) {

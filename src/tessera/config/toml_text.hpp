@@ -15,7 +15,7 @@
 namespace tessera {
 
 /// A key "section.key" and its value. The value is JSON, onto which TOML maps one to one; dates and
-/// times become text.
+/// times become text. A "~" at the start of a string is replaced (with_home).
 struct GivenValue {
   std::string key{};
   nlohmann::json value{};

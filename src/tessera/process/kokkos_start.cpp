@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 
 #include <tessera/base/error.hpp>
+#include <tessera/base/home.hpp>
 #include <tessera/base/text.hpp>
 #include <tessera/process/kokkos_start.hpp>
 
@@ -80,6 +81,9 @@ std::vector<std::string> reversed_own_arguments(const std::vector<std::string>& 
                   i + 1 < reversed.size() ? excerpt(reversed[i + 1], 100) : "the program's name");
     if (reversed[i].starts_with('-') && reversed[i].find('=') + 1 == reversed[i].size())
       throw Error(ExitCode::usage, "{} has no value", excerpt(reversed[i], 100));
+    // Shells leave the ~ of --json=~/file.json alone.
+    const std::size_t value = reversed[i].starts_with('-') ? reversed[i].find('=') + 1 : 0;
+    reversed[i].replace(value, std::string::npos, with_home(reversed[i].substr(value)));
   }
   return reversed;
 }

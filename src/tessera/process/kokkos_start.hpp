@@ -28,7 +28,8 @@ std::optional<AskedNumber> asked_number(const std::vector<std::string>& argument
 
 /// Returns the arguments that do not begin with --kokkos-, in reverse order, which CLI11 expects.
 /// Throws Error (usage) for an empty argument, and for --name= without a value: they are what an
-/// unset variable of a script leaves, and CLI11 2.7 ignores such an option.
+/// unset variable of a script leaves, and CLI11 2.7 ignores such an option. Replaces a "~" at the
+/// start of an argument or a value (with_home).
 std::vector<std::string> reversed_own_arguments(const std::vector<std::string>& arguments);
 
 /// Returns the arguments that begin with --kokkos-, and the number of threads if there is one.

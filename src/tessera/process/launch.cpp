@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
 #include <array>
 
 #include <tessera/base/error.hpp>
@@ -16,11 +17,16 @@ struct LauncherVariables {
 // The launcher nearest to the process comes first: mpirun inside a Slurm job leaves Slurm's
 // variables in place, where they describe mpirun's daemons. Batch scripts also have SLURM_NTASKS,
 // so it is not in the table.
-constexpr std::array<LauncherVariables, 4> launchers = {{
+constexpr std::array<LauncherVariables, 9> launchers = {{
     {"OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_RANK"},
+    {"MV2_COMM_WORLD_SIZE", "MV2_COMM_WORLD_RANK"},  // MVAPICH2
+    {"MVP_COMM_WORLD_SIZE", "MVP_COMM_WORLD_RANK"},  // MVAPICH 3
     {"PMI_SIZE", "PMI_RANK"},
+    {"PALS_LOCAL_SIZE", "PALS_RANKID"},  // PALS tells the ranks of a node only
+    {"JSM_NAMESPACE_SIZE", "JSM_NAMESPACE_RANK"},
     {"FLUX_JOB_SIZE", "FLUX_TASK_RANK"},
     {"SLURM_STEP_NUM_TASKS", "SLURM_PROCID"},
+    {"WORLD_SIZE", "RANK"},  // torchrun, which starts no MPI
 }};
 
 std::optional<int> count_of(const char* text) {
@@ -32,9 +38,9 @@ std::optional<int> count_of(const char* text) {
 
 std::optional<Launch> detect_launch(const Environment& environment) {
   for (const LauncherVariables& names : launchers) {
-    const std::optional<int> size = count_of(environment(names.size));
-    if (!size) continue;
-    return Launch{names.size, *size, count_of(environment(names.rank)).value_or(0)};
+    const std::optional<int> size = count_of(environment(names.size)),
+                             rank = count_of(environment(names.rank));
+    if (size && rank) return Launch{names.size, std::max(*size, *rank + 1), *rank};
   }
   return std::nullopt;
 }
@@ -42,8 +48,8 @@ std::optional<Launch> detect_launch(const Environment& environment) {
 void check_launch(const Launch& launch, int world_size) {
   if (launch.size <= 1 || world_size != 1) return;
   throw Error(ExitCode::usage,
-              "the launcher started {0} processes ({1} = {0}) but MPI_COMM_WORLD has 1: "
-              "the program and the launcher use different MPI libraries",
+              "the launcher started {} processes ({}), but MPI_COMM_WORLD has 1: start them with "
+              "the mpirun, mpiexec or srun of this program's MPI library, which tessera info names",
               launch.size, launch.variable);
 }
 
