@@ -56,6 +56,27 @@ launch checkpoint export "$saved" -o "$saved"
 expect_code 1
 expect_one_error "-o = $saved: must be another file than checkpoint = $saved"
 
+# limited BLOCKS ARGUMENT...: runs the program where no file may have more blocks of 1 KiB.
+limited() {
+  (cd "$here" && ulimit -f "$1" && exec timeout --kill-after=5 60 "$program" "${@:2}") > "$out" 2> "$err"
+  code=$?
+}
+begin file-size-limit
+limited 1 plan "${tutorial[@]}" --json out.json
+expect_code 1
+expect_one_error "cannot write out.json: File too large"
+large=(run "${tutorial[@]}" --quiet --set 'model.widths=[4,600000,1]' --set training.num_epochs=1 --set data.samples=64
+  --set checkpoint.directory=saves)
+limited 20000 "${large[@]}"
+expect_code 1
+expect_one_error "saves/step_0000000002.h5.unfinished: moment1/layer1/kernel: File too large"
+limited 20000 "${large[@]}" --set checkpoint.every_steps=1 --set checkpoint.on_failure=continue --json out.json
+expect_code 1
+[ "$(grep -c 'File too large; continuing without this checkpoint' "$err")" -eq 1 ] || fail "not one warning"
+expect_json /steps 2
+expect_json /failed_checkpoints 2
+[ -z "$(ls -A "$here/saves")" ] || fail "left $(ls -A "$here/saves")"
+
 begin links
 mkdir "$here/far"
 for name in out.json model.safetensors arrays/x.npy; do

@@ -35,11 +35,12 @@ void AppendFile::keep_lines(const std::function<bool(const std::string& line)>& 
 }
 
 void AppendFile::append(std::string_view record) const {
-  const ssize_t written = ::write(id_, record.data(), record.size());
-  if (written < 0) fail("write to");
-  if (static_cast<std::size_t>(written) == record.size()) return;
-  errno = ENOSPC;  // the reason of a short write to a regular file
-  fail("write to");
+  while (!record.empty()) {  // after a short write, the next one tells the reason
+    const ssize_t written = ::write(id_, record.data(), record.size());
+    if (written < 0 && errno == EINTR) continue;
+    if (written < 0) fail("write to");
+    record.remove_prefix(static_cast<std::size_t>(written));
+  }
 }
 
 void AppendFile::fail(std::string_view what) const {

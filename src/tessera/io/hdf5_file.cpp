@@ -9,6 +9,7 @@
 #include <hdf5.h>
 #include <optional>
 #include <sys/file.h>
+#include <sys/resource.h>
 #include <unistd.h>
 #include <utility>
 
@@ -140,8 +141,21 @@ struct Hdf5File::State {
     if (!problem.empty()) discard_writes(*descriptor);
     return problem;
   }
+  /// Throws Error if the file would become larger than `ulimit -f` allows. HDF5 must not find out:
+  /// the limit also holds for the file that takes lost writes.
+  void check_limit(const std::string& name, Size more_bytes) const {
+    constexpr Size metadata = 1 << 16;  // of attributes and groups
+    rlimit limit{};
+    hsize_t bytes = 0;
+    if (getrlimit(RLIMIT_FSIZE, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY ||
+        H5Fget_filesize(file, &bytes) < 0)
+      return;
+    if (static_cast<Size>(bytes) + more_bytes + metadata > static_cast<Size>(limit.rlim_cur))
+      fail(name, std::strerror(EFBIG));
+  }
   /// Makes an array that has its place in the file.
   Handle new_array(const std::string& name, hid_t type, hid_t space) const {
+    check_limit(name, static_cast<Size>(H5Tget_size(type)) * H5Sget_simple_extent_npoints(space));
     const Handle links(H5Pcreate(H5P_LINK_CREATE), H5Pclose);
     H5Pset_create_intermediate_group(links, 1);
     const Handle creation(H5Pcreate(H5P_DATASET_CREATE), H5Pclose);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <chrono>
+#include <csignal>
 #include <cstdlib>
 #include <optional>
 #include <thread>
@@ -55,6 +56,7 @@ Task task_for(const ShowText& show) {
 int run_program(int argc, char** argv,
                 const std::function<Task(const std::vector<std::string>&)>& parse) {
   occupy_standard_streams();
+  std::signal(SIGXFSZ, SIG_IGN);
   const std::optional<Launch> launch = detect_launch(std::getenv);
   const int ranks = launch ? launch->size : 1;
   Task task;
