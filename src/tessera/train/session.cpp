@@ -78,6 +78,7 @@ void TrainingSession<T>::change_data(const Plan& plan, const MakeData& make_data
   plan_ = plan;
   last_plan_ = plan_last_batch(plan, plan.input.samples);
   last_validation_plan_ = plan_last_batch(plan, plan.input.validation_samples);
+  next_batch_ = reported_batches_ = 0;  // an error may have ended the last epoch
   engine_bytes_ += engine_->change_samples(plan.input.samples, plan.input.validation_samples);
   make(make_data);
 }

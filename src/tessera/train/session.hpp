@@ -69,7 +69,7 @@ class TrainingSession {
                   const MakeData& make_data);
 
   /// Replaces the data. `plan` may differ in the number of samples only. Parameters, optimizer and
-  /// position in the schedule stay.
+  /// position in the schedule stay. The next step begins an epoch.
   void change_data(const Plan& plan, const MakeData& make_data);
 
   /// Makes one step on a batch of the epoch with the next rate of the schedule. Throws Error

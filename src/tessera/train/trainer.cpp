@@ -218,16 +218,16 @@ TrainingMetrics Trainer<T>::train(const Plan& plan, const MakeData& make_data,
   metrics.measured.device_bytes = session_->measured_bytes();
   metrics.planned.device_bytes = session_->planned_bytes();
 
-  if (!path.empty()) read_checkpoint(path, state, metrics);
-  if (reads_weights) {
-    try {
+  try {
+    if (!path.empty()) read_checkpoint(path, state, metrics);
+    if (reads_weights) {
       read_initial_weights(weights, Communicator::world(config_.comm), session_->engine());
       ReplicaCheck<T>(session_->plan(), mesh_, session_->engine())(0);  // nodes may differ in files
-    } catch (const Error&) {
-      session_.reset();  // it has a part of the weights
-      throw;
+      metrics.init_from = weights;
     }
-    metrics.init_from = weights;
+  } catch (const Error&) {
+    reset();  // it has a part of the file
+    throw;
   }
   const LossScale before = engine().loss_scale();
   session_->begin_traffic();

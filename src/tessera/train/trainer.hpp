@@ -150,7 +150,10 @@ class Trainer {
   /// Returns the number of samples of an input array.
   Size samples_of(const Matrix<Data>& x) const;
   /// Returns the engine with the trained parameters. Needs an earlier fit().
-  const Engine<T>& engine() const { return session_->engine(); }
+  const Engine<T>& engine() const {
+    check_trained();
+    return session_->engine();
+  }
   /// Returns the trained parameters, the gradients of the last step or the moments: all tensors,
   /// whole, row-major and concatenated, on every rank. Needs an earlier fit(). Collective.
   Vector<Data> gather(TensorRole role = TensorRole::parameter) const;

@@ -31,6 +31,7 @@ void Trainer<T>::check_trained() const {
 
 template <class T>
 auto Trainer<T>::gather(TensorRole role) const -> Vector<Data> {
+  check_trained();
   return whole_tensors(session_->plan(), mesh_, engine(), role);
 }
 
@@ -99,11 +100,11 @@ auto Trainer<T>::sample(Size samples) -> Matrix<Data> {
 
 template <class T>
 auto Trainer<T>::output_of(const Matrix<Data>& x, bool from_prior) -> Matrix<Data> {
+  check_trained();
   const Size positions = model_.output_positions(), columns = model_.output_width();
   const std::size_t rows = x.extent(0) / model_.input_positions * positions;
   const Matrix<Data> all("tessera::predictions", rows, static_cast<std::size_t>(columns)),
       nothing("tessera::no_target", rows, static_cast<std::size_t>(model_.target_width()));
-  check_trained();
   const Plan& plan = session_->plan();
   const bool splits = loss_placement(plan.input, plan.layouts).is_shard();
   const Size first_column = splits ? plan.local_layers(mesh_.rank()).back().out_begin : 0;
