@@ -108,7 +108,8 @@ void Attempt::run_round() {
   if (runs && context_.world.rank() < point_.ranks()) measure(reference);
   sleep_until_all_arrive(study_.limits);
   context_.abort_record.end();
-  seconds_before_ = seconds();
+  round_seconds_ = clock_.seconds();
+  seconds_before_ += round_seconds_;
   if (!is_first || !lock_) return;
   write();
   if (is_done_) lock_.reset();

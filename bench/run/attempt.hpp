@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <optional>
 #include <vector>
@@ -13,6 +14,7 @@
 #include "run/group.hpp"
 #include "run/launch.hpp"
 #include "run/references.hpp"
+#include "run/time_left.hpp"
 
 namespace tessera::bench {
 
@@ -56,6 +58,8 @@ class Attempt {
   bool is_taken() const { return is_taken_; }
   /// Complete on rank 0 after each round.
   const CaseResult& result() const { return result_; }
+  /// Returns the time of the latest round, on rank 0.
+  RoundTime round_time() const { return {round_seconds_, again_seconds_, is_done_ || !is_taken_}; }
 
  private:
   void begin(const TakenCase& taken);
@@ -71,6 +75,9 @@ class Attempt {
   /// Runs what comes once before the rounds: verification, warm-up, instrumented steps,
   /// checkpoints. Returns false if the case is invalid.
   bool verify_and_instrument(const FoundReference& reference);
+  void warm_up();
+  /// Does some work; adds its time to that of a further round if such a round repeats it.
+  void time_again(bool is_repeated, const std::function<void()>& work);
   /// Verifies losses, traffic and memory. Ends the case and returns false if one of them is wrong.
   bool verify(const FoundReference& reference);
   bool check_memory();
@@ -112,7 +119,9 @@ class Attempt {
   Size block_steps_ = 0;
   bool is_done_ = false;  ///< this launch runs no further round
   double seconds_before_ = 0;
-  Timer clock_;  ///< since the round began
+  Timer clock_;               ///< since the round began
+  double round_seconds_ = 0;  ///< of the latest round
+  double again_seconds_ = 0;  ///< of what each further round repeats
 };
 
 /// Returns the result of a case that is skipped.

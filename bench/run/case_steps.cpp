@@ -53,17 +53,19 @@ void Attempt::run_steps(const FoundReference& reference) {
     // The machine may have been busy when the launch measured the peak.
     gemm_peak_ = std::max(context_.launch.peak(point_),
                           gemm_peak(ranks(), gemm_type(point_.config), rules.gemm_size, 3));
+  again_seconds_ = 0;
   const bool is_new = !run_;
-  if (is_new) run_ = CaseRun::make(with_own_files(point_, context_.results), ranks());
+  if (is_new)
+    time_again(!stays_set_up_,
+               [this] { run_ = CaseRun::make(with_own_files(point_, context_.results), ranks()); });
   if (!result_.is_measured()) {
     if (!verify_and_instrument(reference)) return;
     block_steps_ = block_steps(rules, median(slowest(ranks(), run_->time_steps(3))));
   } else if (is_new) {
-    context_.abort_record.enter("warm-up");
-    run_->warm_up(rules.warm_up, [this] { check_time(); });
+    warm_up();
   }
   context_.abort_record.enter("timed steps");
-  measure_block();
+  time_again(true, [this] { measure_block(); });
   check_time();
   if (!run_->is_finite())
     return result_.end(ExitCode::wrong_result,
@@ -80,6 +82,18 @@ void Attempt::run_steps(const FoundReference& reference) {
   result_.exit_code = 0;
 }
 
+void Attempt::time_again(bool is_repeated, const std::function<void()>& work) {
+  const Timer timer;
+  work();
+  if (is_repeated) again_seconds_ += timer.seconds();
+}
+
+void Attempt::warm_up() {
+  context_.abort_record.enter("warm-up");
+  time_again(!stays_set_up_,
+             [this] { run_->warm_up(study_.measure.warm_up, [this] { check_time(); }); });
+}
+
 bool Attempt::verify_and_instrument(const FoundReference& reference) {
   const MeasureRules& rules = study_.measure;
   const auto check = [this] { check_time(); };
@@ -89,7 +103,7 @@ bool Attempt::verify_and_instrument(const FoundReference& reference) {
   context_.abort_record.enter("warm-up");
   if (has_fault(Fault::Kind::throws)) throw std::runtime_error("thrown by --inject");
   if (has_fault(Fault::Kind::stalls)) std::this_thread::sleep_for(std::chrono::hours(1));
-  run_->warm_up(rules.warm_up, check);
+  warm_up();
   context_.abort_record.enter("instrumented steps");
   instrument();
   const CheckpointConfig& config = point_.config.checkpoint;

@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include <tessera/base/clock_text.hpp>
 #include <tessera/base/text.hpp>
 #include <tessera/comm/agree.hpp>
 #include <tessera/comm/nodes.hpp>
@@ -140,14 +141,12 @@ std::string describe(const Attempt& attempt) {
   return fmt::format("{}: {}", result.status, result.reason);
 }
 
-/// Shows the case that runs, and an estimate of the time left.
-void show_progress(Activity& progress, std::size_t done, std::size_t all, const Timer& clock,
-                   const std::string& id) {
-  std::string left;
-  if (done > 0)
-    left = fmt::format("  {:.0f} s left", clock.seconds() * static_cast<double>(all - done) /
-                                              static_cast<double>(done));
-  progress.update(fmt::format("{}/{}  {}{}", done + 1, all, id, left));
+/// Returns the round and the case that run, with an estimate of the time left.
+std::string progress_text(const std::string& place, const std::string& id,
+                          const TimeLeft& estimate) {
+  const std::optional<double> left = estimate.seconds();
+  return fmt::format("{}{}  {}", place, left ? fmt::format(" ({} left)", clock_text(*left)) : "",
+                     id);
 }
 
 /// Chooses the cases that stay set up between rounds: the first ones that fit into keep_bytes, but
@@ -172,23 +171,24 @@ void run_cases(const std::vector<const Case*>& cases, const AttemptContext& cont
   const bool is_first = context.world.rank() == 0;
   const MeasureRules& rules = context.study.measure;
   Activity progress("running cases");
-  const Timer clock;
+  TimeLeft estimate(cases.size(), rules.rounds);
   const std::vector<bool> kept = choose_kept(cases, rules.keep_bytes);
   std::vector<std::unique_ptr<Attempt>> attempts(cases.size());
   std::vector<std::size_t> order(cases.size());
   std::iota(order.begin(), order.end(), std::size_t{0});
-  const std::size_t all = cases.size() * static_cast<std::size_t>(rules.rounds);
   for (Size round = 0; round < rules.rounds; ++round) {
     if (round > 0) order = shuffled(std::move(order), context.study.seed + round);
     for (std::size_t i = 0; i < order.size(); ++i) {
       std::unique_ptr<Attempt>& attempt = attempts[order[i]];
       const Case& point = *cases[order[i]];
-      const std::size_t done = static_cast<std::size_t>(round) * cases.size() + i;
-      if (is_first) show_progress(progress, done, all, clock, point.id);
+      const std::string place =
+          fmt::format("round {}/{}, case {}/{}", round + 1, rules.rounds, i + 1, order.size());
+      if (is_first) progress.update(progress_text(place, point.id, estimate));
       if (!attempt) attempt = std::make_unique<Attempt>(point, context, kept[order[i]]);
       attempt->run_round();
+      estimate.add(order[i], attempt->round_time());
       if (is_first && round == 0) {
-        log_note(fmt::format("{}/{}  {}  {}", i + 1, order.size(), point.id, describe(*attempt)));
+        log_note(fmt::format("{}  {}  {}", place, point.id, describe(*attempt)));
         write_summary(context.results);
       }
     }

@@ -2,19 +2,11 @@
 #include <fmt/format.h>
 
 #include <tessera/app/training_lines.hpp>
+#include <tessera/base/clock_text.hpp>
 #include <tessera/base/text.hpp>
 
 namespace tessera {
 namespace {
-
-/// Returns "0:07", "12:30" or "3:04:05".
-std::string clock_text(double seconds) {
-  const auto whole = static_cast<Size>(seconds + 0.5);
-  constexpr Size minute = 60, hour = 3600;
-  const Size hours = whole / hour, minutes = whole % hour / minute, rest = whole % minute;
-  return hours > 0 ? fmt::format("{}:{:02}:{:02}", hours, minutes, rest)
-                   : fmt::format("{}:{:02}", minutes, rest);
-}
 
 /// Returns the parts of the speed that are known.
 std::string speed_text(const Speed& speed) {
