@@ -41,11 +41,25 @@ constexpr CommandExamples examples[] = {
 )"},
 };
 
-const std::string note =
+const std::string kokkos_note = "Kokkos gets the arguments that begin with --kokkos-.";
+const std::string run_note =
     R"(Exit codes: 0 all cases are ok or skipped, 1 bad input, 2 a wrong loss or a deviation from the plan, 3 out of memory,
-4 time limit exceeded, 5 communication error, 77 some cases need other ranks or threads. Exit codes of compare: 0 no case
-became worse, 1 bad input or no case to compare, 2 a case became slower or ends in an error now. Kokkos gets the arguments
-that begin with --kokkos-.)";
+4 time limit exceeded, 5 communication error, 77 some cases need other ranks or threads.
+)" + kokkos_note;
+const std::string compare_note =
+    R"(Exit codes: 0 no case became worse, 1 bad input or no case that can be compared, 2 a case became slower, or ends in an
+error now.)";
+const std::string plain_note = "Exit codes: 0 done, 1 bad input.";
+
+/// Returns the end of the help of a command, or of the program if it is empty.
+std::string footer_of(const std::string& command) {
+  const bool runs = command.empty() || command == "run" || command == "simulate";
+  return help_footer(examples, command,
+                     runs                     ? run_note
+                     : command == "compare"   ? compare_note
+                     : command == "calibrate" ? plain_note + " " + kokkos_note
+                                              : plain_note);
+}
 
 const std::string hint = "; see tessera-bench --help";
 
@@ -73,6 +87,15 @@ CLI::Validator one_of(const std::vector<std::string_view>& names) {
       "");
 }
 
+/// Adds an option whose value is a list with commas.
+template <class T>
+CLI::Option& add_list(CLI::App& command, const char* names, std::vector<T>& values,
+                      const char* type, const std::string& help) {
+  CLI::Option& option = add(command, names, values, type, help);
+  option.delimiter(',')->allow_extra_args(false);
+  return option;
+}
+
 void add_source(CLI::App& command, StudySource& source) {
   command.add_option("FILE", source.file, "Study file (TOML)")->required()->type_name("");
   command.add_flag("--small", source.small,
@@ -80,20 +103,21 @@ void add_source(CLI::App& command, StudySource& source) {
   add(command, "--set", source.overrides, "SECTION.KEY=VALUE",
       "Override one key of the study or its configuration")
       .allow_extra_args(false);
+  add_list(command, "--ranks", source.ranks, "N[,N...]",
+           "Numbers of ranks, in place of those of the study")
+      .check(at_least_one(most_ranks));
+  add_list(command, "--strategy", source.strategies, "NAME[,NAME...]",
+           "Strategies, in place of those of the study");
 }
 
 void add_run(CLI::App& app, RunOptions& options) {
   CLI::App& run = *app.add_subcommand("run", "Run the cases that have no result yet");
   add_source(run, options.source);
   add(run, "-o,--output", options.directory, "DIR", "Results directory").required();
-  add(run, "--case", options.only, "ID[,ID...]", "Run these cases only")
-      .delimiter(',')
-      ->allow_extra_args(false);
+  add_list(run, "--case", options.only, "ID[,ID...]", "Run these cases only");
   run.add_flag("--resume", options.resume, "Continue with the results in the directory");
-  add(run, "--retry", options.retry, "STATUS[,STATUS...]", "Rerun cases with these statuses")
-      .delimiter(',')
-      ->allow_extra_args(false)
-      ->check(one_of({"ok", "unverified", "invalid", "oom", "timeout", "failed"}));
+  add_list(run, "--retry", options.retry, "STATUS[,STATUS...]", "Rerun cases with these statuses")
+      .check(one_of({"ok", "unverified", "invalid", "oom", "timeout", "failed"}));
   add(run, "--machine", options.machine, "FILE",
       "Machine file (TOML) to predict each case from, instead of measuring this machine");
   add_count(
@@ -144,6 +168,8 @@ void add_jobs(CLI::App& app, JobsOptions& options) {
   CLI::Option& machine = add(jobs, "--machine", options.machine, "FILE",
                              "Machine file (TOML) to predict the time of each case from; without "
                              "one, each may take limits.case_seconds");
+  add(jobs, "--predict-by", options.prediction_machine, "FILE",
+      "Machine file (TOML) that launches predict each case from, instead of measuring theirs");
   add(jobs, "--safety", options.safety, "FACTOR",
       fmt::format("Time limit of a case, as a multiple of its predicted time ({:g})",
                   options.safety))
@@ -214,7 +240,7 @@ Command parse_command_line(const std::vector<std::string>& arguments) {
       ->excludes(&itself);
   add(comparison, "--json", compare.json, "FILE", "Also write the comparison to this file, as JSON")
       .excludes(&itself);
-  app.footer(help_footer(examples, "", note));
+  app.footer(footer_of(""));
   std::string progress;
   for (const char* command : {"run", "simulate", "calibrate"})
     app.get_subcommand(command)
@@ -222,8 +248,7 @@ Command parse_command_line(const std::vector<std::string>& arguments) {
                      "Lines on stderr that tell what is being done; default: the variable "
                      "TESSERA_PROGRESS, or auto")
         ->type_name(fmt::format("NAME:{{{}}}", join(names_of<ProgressMode>, ",")));
-  for (CLI::App* command : app.get_subcommands({}))
-    command->footer(help_footer(examples, command->get_name(), note));
+  for (CLI::App* command : app.get_subcommands({})) command->footer(footer_of(command->get_name()));
 
   try {
     app.parse(reversed_own_arguments(arguments));

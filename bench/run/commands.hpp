@@ -74,7 +74,8 @@ struct JobsOptions {
   StudySource source{};
   std::string scheduler{};
   std::string directory{};
-  std::string machine{};                 ///< a machine file; none if empty
+  std::string machine{};                 ///< a machine file for time limits; none if empty
+  std::string prediction_machine{};      ///< that launches predict by; empty: they measure theirs
   std::optional<Size> ranks_per_node{};  ///< default: the machine's, or the study's
   Size threads = 1;                      ///< per rank, for cases that do not set them
   bool per_case = false;                 ///< a job per case instead of per number of ranks

@@ -47,6 +47,7 @@ Size ranks_per_node(const JobsOptions& options, const Study& study,
 
 JobContext load_jobs(const JobsOptions& options) {
   JobContext context{options, load_study(options.source), {}};
+  if (!options.prediction_machine.empty()) load_machine(options.prediction_machine);
   if (!options.machine.empty())
     context.times = TimeSource{load_machine(options.machine), options.safety};
   context.ranks_per_node = ranks_per_node(options, context.study, context.times);
@@ -107,8 +108,10 @@ std::string run_text(const Job& job, const JobContext& context) {
       shell_word(fs::read_symlink("/proc/self/exe").string()),
       shell_word(absolute_path(source.file).string()), results);
   if (source.small) text += " --small";
-  if (const std::string& machine = context.options.machine; !machine.empty())
+  if (const std::string& machine = context.options.prediction_machine; !machine.empty())
     text += " --machine " + shell_word(absolute_path(machine).string());
+  if (!source.ranks.empty()) text += fmt::format(" --ranks {}", fmt::join(source.ranks, ","));
+  if (!source.strategies.empty()) text += " --strategy " + join(source.strategies, ",");
   for (const std::string& override : source.overrides) text += " --set " + shell_word(override);
   // A launch with few ranks must know the nodes of the larger ones.
   if (depends_on_nodes(context.study))
@@ -122,11 +125,21 @@ std::string run_text(const Job& job, const JobContext& context) {
   return text;
 }
 
+bool is_letter(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); }
+
+/// Replaces the characters that names of jobs may not have. PBS wants a letter first.
+std::string word_of(std::string text) {
+  for (char& c : text)
+    if (!is_letter(c) && !(c >= '0' && c <= '9') && c != '_' && c != '-') c = '_';
+  return text.empty() || !is_letter(text.front()) ? "study_" + text : text;
+}
+
 std::map<std::string, std::string> values_of(const Job& job, const JobContext& context,
                                              Size minutes) {
   const Size on_node = std::min(job.ranks, context.ranks_per_node);
   const Size nodes = (job.ranks + context.ranks_per_node - 1) / context.ranks_per_node;
-  return {{"name", job.name},
+  return {{"study", word_of(context.study.name)},
+          {"name", job.name},
           {"nodes", std::to_string(nodes)},
           {"ranks", std::to_string(job.ranks)},
           {"ranks_per_node", std::to_string(on_node)},

@@ -210,6 +210,38 @@ std::vector<GivenValue> select_variant(std::vector<GivenValue> given, bool small
   return own;
 }
 
+/// Replaces the ranks and strategies of every grid by those of the command line.
+void choose_factors(Study& study, const StudySource& source) {
+  for (const std::string& strategy : source.strategies)
+    if (!value_named<Strategy>(strategy))
+      throw ConfigError("--strategy", strategy, must_be_one_of(strategy, names_of<Strategy>));
+  const std::vector<Json> ranks(source.ranks.begin(), source.ranks.end());
+  const std::vector<Json> strategies(source.strategies.begin(), source.strategies.end());
+  for (Grid& grid : study.grids) {
+    if (!strategies.empty()) grid["strategy"] = strategies;
+    if (ranks.empty()) continue;
+    if (grid.count("mesh") > 0 && grid.count("ranks") == 0)
+      throw ConfigError("--ranks", Json(source.ranks).dump(),
+                        "cannot replace the sizes of a grid with mesh = {}",
+                        Json(grid.at("mesh")).dump());
+    grid["ranks"] = ranks;
+  }
+  // The baseline is then the case with the fewest ranks.
+  std::optional<Size>& of_baseline = study.baseline.ranks;
+  if (!ranks.empty() && std::count(ranks.begin(), ranks.end(), of_baseline.value_or(0)) == 0)
+    of_baseline.reset();
+}
+
+/// Returns the path of the base configuration: beside the study, or with the installed inputs.
+fs::path base_path(const Study& study) {
+  fs::path beside = fs::path(study.file).parent_path() / study.base_file;
+  std::error_code error;
+  const fs::path program = fs::read_symlink("/proc/self/exe", error);
+  const fs::path installed =
+      program.parent_path().parent_path() / "share/tessera/inputs" / study.base_file;
+  return !fs::exists(beside, error) && fs::exists(installed, error) ? installed : beside;
+}
+
 /// Rejects a number of checkpoints if no case writes any.
 void check_checkpoints(const Study& study) {
   const bool writes = study.base.checkpoint.enabled() ||
@@ -234,13 +266,13 @@ Study load_study(const StudySource& source) {
   study.name = fs::path(source.file).stem().string();
   for (const GivenValue& item : given)
     if (item.key == "study.base") set(study, item);
-  if (!study.base_file.empty())
-    study.base = load_config({.file = fs::path(source.file).parent_path() / study.base_file});
+  if (!study.base_file.empty()) study.base = load_config({.file = base_path(study)});
   for (const GivenValue& item : given) set(study, item);
   check_settings(study.base);
   if (study.grids.empty())
     throw Error(ExitCode::usage, "{}: has no [[grid]] and is no study; tessera run trains",
                 source.file);
+  choose_factors(study, source);
   if (study.measure.max_steps < study.measure.steps)
     throw ConfigError("measure.max_steps", std::to_string(study.measure.max_steps),
                       "must be at least measure.steps = " + std::to_string(study.measure.steps));

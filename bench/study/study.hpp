@@ -120,6 +120,9 @@ struct StudySource {
   std::string file{};
   bool small = false;
   std::vector<std::string> overrides{};  ///< "measure.steps=10", "model.dtype=float64"
+  /// In place of those of every grid, unless they are empty.
+  std::vector<Size> ranks{};
+  std::vector<std::string> strategies{};
 };
 
 /// Reads a study (bench/README.md). Throws Error (usage) that names the key, its value and what is

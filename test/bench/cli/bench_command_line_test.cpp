@@ -47,6 +47,28 @@ TEST(BenchCommandLine, RunTakesAllItsOptions) {
   EXPECT_DOUBLE_EQ(run.fault->share, 0.1);
 }
 
+TEST(BenchCommandLine, RanksAndStrategiesAreLists) {
+  for (const char* command : {"run a.toml -o d ", "run a.toml -o d --small "}) {
+    const auto run =
+        parse<RunOptions>(words(std::string(command) + "--ranks 8,64 --strategy data,fsdp"));
+    EXPECT_EQ(run.source.ranks, (std::vector<Size>{8, 64}));
+    EXPECT_EQ(run.source.strategies, (std::vector<std::string>{"data", "fsdp"}));
+  }
+  expect_error({"list", "a.toml", "--ranks", "x"}, "--ranks: x must be a whole number");
+}
+
+TEST(BenchCommandLine, HelpHasTheExitCodesOfItsCommand) {
+  const auto help = [](const std::string& command) {
+    return parse<ShowText>({command, "--help"}).text;
+  };
+  const std::string of_run = help("run"), of_compare = help("compare");
+  EXPECT_NE(of_run.find("77 some cases need other ranks"), std::string::npos);
+  EXPECT_EQ(of_run.find("became worse"), std::string::npos) << of_run;
+  EXPECT_NE(of_compare.find("0 no case became worse, 1 bad input"), std::string::npos);
+  EXPECT_EQ(of_compare.find("77"), std::string::npos) << of_compare;
+  EXPECT_EQ(of_compare.find("--kokkos-"), std::string::npos) << of_compare;
+}
+
 TEST(BenchCommandLine, OmittedOptionsAreUnset) {
   const auto run = parse<RunOptions>({"run", "a.toml", "-o", "dir", "--kokkos-num-threads=2"});
   EXPECT_TRUE(run.only.empty());
@@ -58,7 +80,8 @@ TEST(BenchCommandLine, OmittedOptionsAreUnset) {
 TEST(BenchCommandLine, JobsTakesAllItsOptions) {
   const auto jobs = parse<JobsOptions>(
       words("jobs a.toml --scheduler pbs -o dir --small --set measure.steps=3 --machine m.toml "
-            "--safety 2.5 --max-time 60 --ranks-per-node 4 --threads 8 --per-case --give-up 2 "
+            "--predict-by p.toml --safety 2.5 --max-time 60 --ranks-per-node 4 --threads 8 "
+            "--per-case --give-up 2 "
             "--template t"));
   EXPECT_EQ(jobs.source.file, "a.toml");
   EXPECT_TRUE(jobs.source.small);
@@ -66,6 +89,7 @@ TEST(BenchCommandLine, JobsTakesAllItsOptions) {
   EXPECT_EQ(jobs.scheduler, "pbs");
   EXPECT_EQ(jobs.directory, "dir");
   EXPECT_EQ(jobs.machine, "m.toml");
+  EXPECT_EQ(jobs.prediction_machine, "p.toml");
   EXPECT_DOUBLE_EQ(jobs.safety, 2.5);
   EXPECT_EQ(jobs.max_minutes.value_or(0), 60);
   EXPECT_EQ(jobs.ranks_per_node.value_or(0), 4);

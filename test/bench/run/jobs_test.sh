@@ -100,7 +100,15 @@ begin predicted
 launch jobs "$inputs/simulated.toml" --scheduler flux --machine "$inputs/machines/gpu_cluster.toml" -o jobs
 expect_code 0
 expect_line ' +5 +32768 +4096 +1 +[0-9]+  ranks-32768.sh'
-grep -q -- ' --machine [^ ]*/gpu_cluster.toml ' "$here"/jobs/ranks-32768.sh || fail "launches do not get the machine file"
+grep -q -- ' --machine ' "$here"/jobs/*.sh && fail "launches predict by the data sheet"
+grep -qx '# flux: --job-name=simulated-ranks-32768' "$here"/jobs/ranks-32768.sh || fail "the job is not named after the study"
+begin asked
+launch jobs "$inputs/simulated.toml" --scheduler flux --machine "$inputs/machines/gpu_cluster.toml" \
+  --predict-by "$inputs/machines/cpu_cluster.toml" --ranks 16,32 --strategy fsdp -o jobs
+expect_code 0
+grep -q -- ' --machine [^ ]*/cpu_cluster.toml --ranks 16,32 --strategy fsdp ' "$here"/jobs/ranks-32.sh ||
+  fail "launches do not get what was asked for: $(grep run= "$here"/jobs/ranks-32.sh)"
+expect_files jobs
 
 study wrong
 # rejects PIECE ARGUMENT...: the command fails with one line that contains PIECE.

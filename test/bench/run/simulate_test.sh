@@ -81,6 +81,32 @@ expect_code 0
 grep -q "^\* ${next% *} .*${next#* } " "$out" || fail "$next is not the fastest: $(cat "$out")"
 grep -q "^not tried: $(printf '%s on %s,' $next)" "$out" && fail "$next is tried"
 
+# The command line replaces the ranks and strategies of the grids; the base comes from the installation where it is not
+# beside the study.
+begin chosen
+mkdir -p "$here/prefix/bin" "$here/prefix/share/tessera/inputs" "$here/mine"
+cp "$program" "$here/prefix/bin"
+cp "$inputs/large.toml" "$here/prefix/share/tessera/inputs"
+cp "$inputs/strong_scaling.toml" "$here/mine/study.toml"
+launch list mine/study.toml
+expect_code 1
+expect_one_error 'mine/large.toml'
+(cd "$here" && prefix/bin/tessera-bench simulate mine/study.toml --machine "$machine" -o results --ranks 8,64,512 \
+  --strategy fsdp,zero1) > "$out" 2> "$err" || fail "$(cat "$err")"
+[ "$(tail -n +2 "$here/results/cases.csv" | cut -d, -f5,7 | sort -u | xargs)" = \
+  "fsdp,512 fsdp,64 fsdp,8 zero1,512 zero1,64 zero1,8" ] || fail "other cases: $(cat "$out")"
+[ "$("$json_get" "$here/results/summary.json" /cases/0/baseline_ranks)" = 8 ] || fail "no baseline"
+launch list "$inputs/strong_scaling.toml" --strategy zero4
+expect_code 1
+expect_one_error '--strategy = zero4: must be one of data, '
+launch list "$inputs/strong_scaling.toml" --ranks 8,0
+expect_code 1
+expect_one_error '--ranks: 0 must be a whole number of at least 1'
+printf '[[grid]]\nmesh = "data=2"\n' > "$here/mesh.toml"
+launch list mesh.toml --ranks 8
+expect_code 1
+expect_one_error '--ranks = [8]: cannot replace the sizes of a grid with mesh = ["data=2"]'
+
 begin wrong
 launch simulate "$inputs/simulated.toml" --machine missing.toml -o results
 expect_code 1
