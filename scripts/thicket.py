@@ -26,9 +26,9 @@ def regions(result):
             yield what, "communication", seconds, None, row["calls_per_step"], row["payload_bytes_per_step"]
 
 
-def profile(result, row):
-    """Returns Caliper's document: a row for each region, and as metadata the factors and the columns of cases.csv, of
-    which `nodes` has a meaning in Caliper."""
+def profile(result, row, machine):
+    """Returns Caliper's document: a row for each region, and as metadata the factors, the columns of cases.csv, of which
+    `nodes` has a meaning in Caliper, and whether times may be compared."""
     found = list(regions(result))
     places = {name: place for place, (name, *_) in enumerate(found)}
     nodes = [{"label": name, "column": "path"} | ({"parent": places[parent]} if parent else {})
@@ -36,6 +36,7 @@ def profile(result, row):
     own = [inclusive - sum(one[2] for one in found if one[1] == name) for name, _, inclusive, *_ in found]
     data = [[place, place, max(0, own[place]), *values] for place, (_, _, *values) in enumerate(found)]
     metadata = {"study": result["study"], **result["factors"], **row, "num_nodes": row["nodes"]}
+    metadata["timing_reliable"] = machine["timing_reliable"]
     del metadata["factors"]
     kinds = [{"is_value": one} for one in COLUMNS.values()]
     return {**metadata, "data": data, "columns": list(COLUMNS), "column_metadata": kinds, "nodes": nodes}
@@ -48,11 +49,11 @@ def main():
     options = parser.parse_args()
     output = options.output or options.results / "thicket"
     try:
-        rows = json.loads((options.results / "summary.json").read_bytes())["cases"]
+        summary = json.loads((options.results / "summary.json").read_bytes())
         output.mkdir(parents=True, exist_ok=True)
-        for row in [row for row in rows if row["step_seconds_median"]]:
+        for row in [row for row in summary["cases"] if row["step_seconds_median"]]:
             result = json.loads((options.results / "cases" / row["id"] / "result.json").read_bytes())
-            (output / f"{row['id']}.json").write_text(json.dumps(profile(result, row)))
+            (output / f"{row['id']}.json").write_text(json.dumps(profile(result, row, summary["machine"])))
     except (OSError, ValueError, LookupError, TypeError) as error:
         sys.exit(f"error: {options.results}: {error}")
 

@@ -104,7 +104,7 @@ void add_source(CLI::App& command, StudySource& source) {
       "Override one key of the study or its configuration")
       .allow_extra_args(false);
   add_list(command, "--ranks", source.ranks, "N[,N...]",
-           "Numbers of ranks, in place of those of the study")
+           "Numbers of ranks, in place of those and of fixed meshes of the study")
       .check(at_least_one(most_ranks));
   add_list(command, "--strategy", source.strategies, "NAME[,NAME...]",
            "Strategies, in place of those of the study");

@@ -4,6 +4,8 @@
 #include <cmath>
 #include <optional>
 
+#include <fmt/format.h>
+
 #include "measure/statistics.hpp"
 
 namespace tessera::bench {
@@ -64,9 +66,28 @@ std::vector<double> ratios_of(const std::vector<Round>& base, const std::vector<
   return ratios;
 }
 
-/// Widens the interval to Student's interval of the geometric mean of the launches' medians.
+/// Returns the number of rounds of each launch.
+std::map<std::string, Size> rounds_by_launch(const std::vector<Round>& rounds) {
+  std::map<std::string, Size> numbers;
+  for (const Round& round : rounds) ++numbers[round.launch];
+  return numbers;
+}
+
+/// Returns the rounds of whole launches. The median of a launch that was cut short scatters more
+/// than theirs, so it must not count as one of them.
+std::vector<Round> of_whole_launches(std::vector<Round> rounds) {
+  const auto numbers = rounds_by_launch(rounds);
+  Size most = 0;
+  for (const auto& [launch, number] : numbers) most = std::max(most, number);
+  std::erase_if(rounds, [&](const Round& round) { return numbers.at(round.launch) < most; });
+  return rounds;
+}
+
+/// Widens the interval to Student's interval of the geometric mean of the medians of whole
+/// launches.
 void widen_for_launches(Statistics& s, const std::vector<Round>& rounds) {
-  const auto launches = medians_of(rounds, [](const Round& round) { return round.seconds; });
+  const auto launches =
+      medians_of(of_whole_launches(rounds), [](const Round& round) { return round.seconds; });
   const auto n = static_cast<double>(launches.size());
   if (launches.size() < 2 || !s.ci95_low) return;
   double mean = 0, square = 0;
@@ -78,7 +99,27 @@ void widen_for_launches(Statistics& s, const std::vector<Round>& rounds) {
   s.ci95_high = std::max(*s.ci95_high, std::exp(mean + half));
 }
 
+/// Removes an interval that says nothing, and sets why there is none.
+void judge_interval(Statistics& s, const std::vector<Round>& rounds) {
+  if (!s.ci95_low) {
+    s.ci95_problem =
+        fmt::format("{} of the {} rounds that an interval needs", rounds.size(), enough_rounds);
+    return;
+  }
+  if (*s.ci95_high <= widest_interval * *s.ci95_low) return;
+  s.ci95_problem =
+      fmt::format("the ends of the interval differ by more than a factor of {:g}", widest_interval);
+  s.ci95_low.reset();
+  s.ci95_high.reset();
+}
+
 }  // namespace
+
+LaunchCounts count_launches(const std::vector<Round>& rounds) {
+  const auto all = std::ssize(rounds_by_launch(rounds));
+  const auto whole = std::ssize(rounds_by_launch(of_whole_launches(rounds)));
+  return {whole, all - whole};
+}
 
 double machine_seconds(const MachineSpeed& machine, double share) {
   return std::pow(machine.product_seconds, share) * std::pow(machine.memory_seconds, 1 - share);
@@ -110,6 +151,7 @@ Statistics statistics_of(const std::vector<Round>& rounds, const std::vector<dou
   s.ci95_low = between.ci95_low;
   s.ci95_high = between.ci95_high;
   widen_for_launches(s, rounds);
+  judge_interval(s, rounds);
   return s;
 }
 

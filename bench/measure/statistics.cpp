@@ -116,6 +116,14 @@ double rank_sum_test(const std::vector<double>& a, const std::vector<double>& b)
   return as_far / all;
 }
 
+Size fewest_values(double level) {
+  // Of all choices of n from 2n values, two are as far apart as can be.
+  Size n = 1;
+  for (double choices = 2; 2 / choices > level; ++n)
+    choices *= static_cast<double>(2 * (2 * n + 1)) / static_cast<double>(n + 1);
+  return n;
+}
+
 std::vector<double> holm(const std::vector<double>& probabilities) {
   std::vector<std::size_t> order(probabilities.size());
   std::iota(order.begin(), order.end(), std::size_t{0});

@@ -28,6 +28,7 @@ struct Statistics {
   /// Values further than 5 x 1.4826 MAD from the median; 1.4826 MAD estimates the standard
   /// deviation.
   Size outliers = 0;
+  std::string ci95_problem{};  ///< why rounds have no interval; empty if they have one
 };
 /// Throws std::invalid_argument for no values.
 Statistics statistics_of(std::vector<double> values);
@@ -42,6 +43,10 @@ double median(std::vector<double> values);
 /// if the sizes multiply to more than 2,500, it uses the normal approximation. Returns 1 for an
 /// empty set.
 double rank_sum_test(const std::vector<double>& a, const std::vector<double>& b);
+
+/// Returns the fewest values that each of two sets needs for rank_sum_test() to return at most
+/// `level`.
+Size fewest_values(double level);
 
 /// Returns probabilities corrected for their number (Holm 1979). Rejecting those up to alpha
 /// rejects any true hypothesis with a probability of at most alpha.
@@ -70,6 +75,9 @@ struct Round {
 /// The fewest rounds that have a 95 % interval.
 inline constexpr Size enough_rounds = 6;
 
+/// The largest factor between the ends of an interval. A wider one says nothing.
+inline constexpr double widest_interval = 10;
+
 /// The accepted probability of a false verdict.
 inline constexpr double verdict_level = 0.05;
 
@@ -87,8 +95,16 @@ std::vector<double> machine_free(const std::vector<Round>& rounds, double share)
 /// scatter least, each by itself: 1 (product), 0 (memory) or 0.5 (both).
 double best_share(const std::vector<std::vector<Round>>& sets);
 
+/// Launches by whether they have as many rounds as the launch with the most. The others were cut
+/// short.
+struct LaunchCounts {
+  Size whole = 0, partial = 0;
+};
+LaunchCounts count_launches(const std::vector<Round>& rounds);
+
 /// Returns the statistics of a case: median and interval of its rounds, the others of all steps.
-/// With several launches, the interval is no narrower than Student's interval of their medians.
+/// With several whole launches, the interval is no narrower than Student's interval of their
+/// medians. An interval wider than widest_interval is absent.
 Statistics statistics_of(const std::vector<Round>& rounds, const std::vector<double>& steps);
 
 /// Returns the statistics of the ratios of `other` to `base`, paired by round and launch. They are

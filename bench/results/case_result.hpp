@@ -50,8 +50,8 @@ struct StepTimes : Statistics {
 
   static void fields(auto& f, auto& v) {
     f("median", positive(v.median), "mad", v.mad, "min", v.min, "p95", v.p95, "max", v.max,
-      "ci95_low", v.ci95_low, "ci95_high", v.ci95_high, "n", v.n, "outliers", v.outliers, "warm_up",
-      v.warm_up);
+      "ci95_low", v.ci95_low, "ci95_high", v.ci95_high, "ci95_problem", v.ci95_problem, "n", v.n,
+      "outliers", v.outliers, "warm_up", v.warm_up);
   }
 };
 

@@ -41,9 +41,7 @@ std::string obstacle(const Pair& pair) {
   if (!pair.before->is_measured() || !pair.after->is_measured())
     return fmt::format("{} -> {}", pair.before->status, pair.after->status);
   if (!same_work(*pair.before, *pair.after)) return "different work";
-  const std::size_t rounds =
-      std::min(rounds_of(*pair.before).size(), rounds_of(*pair.after).size());
-  return rounds < 2 ? "too few rounds" : "";
+  return pair.before->rounds.empty() || pair.after->rounds.empty() ? "too few rounds" : "";
 }
 
 /// The comparison of the rounds of a case.
@@ -67,7 +65,8 @@ RoundsCompared compare_rounds(const std::vector<Round>& before, const std::vecto
           std::max(1 + smallest_effect, detectable_ratio(a, b, corrected_level))};
 }
 
-/// Returns "better", "worse" or "indistinguishable" for each, corrected for their number.
+/// Returns "better", "worse", "indistinguishable" or "too few rounds" for each, corrected for their
+/// number.
 std::vector<std::string> verdicts_of(const std::vector<RoundsCompared>& comparisons) {
   std::vector<double> probabilities;
   for (const RoundsCompared& comparison : comparisons)
@@ -78,9 +77,30 @@ std::vector<std::string> verdicts_of(const std::vector<RoundsCompared>& comparis
     const double ratio = comparisons[i].ratio;
     const bool differs =
         corrected[i] <= verdict_level && std::max(ratio, 1 / ratio) >= comparisons[i].detectable;
-    verdicts.push_back(!differs ? "indistinguishable" : ratio < 1 ? "better" : "worse");
+    verdicts.push_back(std::isinf(comparisons[i].detectable) ? "too few rounds"
+                       : !differs                            ? "indistinguishable"
+                       : ratio < 1                           ? "better"
+                                                             : "worse");
   }
   return verdicts;
+}
+
+std::string percent(const std::optional<double>& ratio) {
+  return ratio && std::isfinite(*ratio) ? fmt::format("{:+.1f}%", 100 * (*ratio - 1)) : "-";
+}
+
+/// Returns why a change of at least 3 % has no verdict; empty if it has one.
+std::string reason_of(const ComparedCase& one, const Pair& pair, Size cases) {
+  if (one.verdict == "too few rounds")
+    return fmt::format("{} before, {} after; {} of each are needed for {}",
+                       rounds_of(*pair.before).size(), rounds_of(*pair.after).size(),
+                       fewest_values(verdict_level / static_cast<double>(cases)),
+                       counted(cases, "case"));
+  if (one.verdict == "indistinguishable" &&
+      std::max(*one.ratio, 1 / *one.ratio) >= 1 + smallest_effect)
+    return fmt::format("changes below {} are lost in the scatter of the rounds",
+                       percent(one.detectable_ratio));
+  return "";
 }
 
 std::map<std::string, Size> counts_of(const std::vector<std::string>& verdicts) {
@@ -121,10 +141,6 @@ std::string program_of(const ResultsDirectory& directory, const Results& results
   return "nothing measured";
 }
 
-std::string percent(const std::optional<double>& ratio) {
-  return ratio && std::isfinite(*ratio) ? fmt::format("{:+.1f}%", 100 * (*ratio - 1)) : "-";
-}
-
 std::string step_text(const std::optional<double>& seconds) {
   return seconds ? human_seconds(*seconds) : "";
 }
@@ -157,11 +173,12 @@ Comparison compare_results(const std::string& before, const std::string& after) 
   Comparison comparison;
   comparison.before = {before, program_of(directories[0], results[0])};
   comparison.after = {after, program_of(directories[1], results[1])};
+  Size comparable = 0;
   for (const std::string& label : labels) {
     const Pair& pair = pairs.at(label);
     comparison.cases.push_back(
-        {label, step_seconds(pair.before), step_seconds(pair.after), {}, {}, obstacle(pair)});
-    comparison.compared += comparison.cases.back().verdict.empty();
+        {label, step_seconds(pair.before), step_seconds(pair.after), {}, {}, obstacle(pair), {}});
+    comparable += comparison.cases.back().verdict.empty();
   }
   std::vector<ComparedCase*> compared;
   std::vector<RoundsCompared> rounds;
@@ -170,7 +187,7 @@ Comparison compare_results(const std::string& before, const std::string& after) 
     if (!one.verdict.empty()) continue;
     const Pair& pair = pairs.at(one.label);
     rounds.push_back(compare_rounds(rounds_of(*pair.before), rounds_of(*pair.after),
-                                    verdict_level / static_cast<double>(comparison.compared)));
+                                    verdict_level / static_cast<double>(comparable)));
     one.ratio = rounds.back().ratio;
     one.detectable_ratio = rounds.back().detectable;
     machine_ratios.push_back(rounds.back().machine_ratio);
@@ -178,7 +195,11 @@ Comparison compare_results(const std::string& before, const std::string& after) 
   }
   if (!machine_ratios.empty()) comparison.machine_ratio = median(machine_ratios);
   const std::vector<std::string> found = verdicts_of(rounds);
-  for (std::size_t i = 0; i < compared.size(); ++i) compared[i]->verdict = found[i];
+  for (std::size_t i = 0; i < compared.size(); ++i) {
+    compared[i]->verdict = found[i];
+    compared[i]->reason = reason_of(*compared[i], pairs.at(compared[i]->label), comparable);
+    comparison.compared += found[i] != "too few rounds";
+  }
   for (const ComparedCase& one : comparison.cases) {
     ++comparison.counts[one.verdict];
     comparison.regressed |= one.verdict == "worse" || is_broken(pairs.at(one.label));
@@ -200,7 +221,8 @@ std::string comparison_text(const Comparison& comparison) {
   for (const ComparedCase& one : comparison.cases)
     add_line(one.label, width, step_text(one.before_step_seconds),
              step_text(one.after_step_seconds), one.ratio ? percent(one.ratio) : "",
-             one.ratio ? percent(one.detectable_ratio) : "", one.verdict);
+             one.ratio ? percent(one.detectable_ratio) : "",
+             one.reason.empty() ? one.verdict : one.verdict + ": " + one.reason);
   return text + "\n" + counts_text(comparison.counts) +
          "\nfinds: the smallest change that can be detected with the scatter of these rounds\n";
 }
@@ -210,10 +232,11 @@ std::string compare_with_itself(const std::string& directory) {
   std::mt19937_64 random(1);
   std::vector<RoundsCompared> halves;
   Size splits = 0, wrong = 0;
+  const auto least = static_cast<std::size_t>(2 * fewest_values(verdict_level));
   for (const CaseResult& result : results.cases) {
     std::vector<Round> rounds = rounds_of(result);
     const auto middle = rounds.begin() + static_cast<std::ptrdiff_t>(rounds.size() / 2);
-    if (rounds.size() < 4) continue;
+    if (rounds.size() < least) continue;
     const auto compare = [&](double corrected_level) {
       return compare_rounds({rounds.begin(), middle}, {middle, rounds.end()}, corrected_level);
     };
@@ -224,8 +247,8 @@ std::string compare_with_itself(const std::string& directory) {
     }
   }
   if (halves.empty())
-    throw Error(ExitCode::usage,
-                "{}: a comparison needs at least four rounds, and no case has them", directory);
+    throw Error(ExitCode::usage, "{}: a comparison needs at least {} rounds, and no case has them",
+                directory, least);
   return fmt::format(
       "{}: {} cases, the rounds of each compared with each other; any difference is a false alarm\n"
       "first half against second half: {}\n"

@@ -87,6 +87,36 @@ void relate_to_fastest(SummaryRow& row, const CaseResult& fastest) {
   if (is_as_fast) row.standing = "tied";
 }
 
+/// Returns what defines the program of a case on one rank, which shards nothing: its factors but
+/// strategy and mesh, and what it needs.
+Json program_on_one_rank(const CaseResult& result) {
+  Json program = result.factors;
+  program.erase("strategy");
+  program.erase("mesh");
+  if (result.memory) program["memory"] = result.memory->parts;
+  if (result.compute) program["flops"] = result.compute->flops_per_step;
+  return program;
+}
+
+/// Of the cases that are one program on one rank, the one preferred as baseline stands for all.
+void find_same_programs(std::vector<SummaryRow>& rows, const Baseline& wanted) {
+  std::map<Json, const CaseResult*> chosen;
+  const auto is_alone = [](const CaseResult& result) {
+    return result.is_measured() && result.ranks() == 1;
+  };
+  for (const SummaryRow& row : rows) {
+    if (!is_alone(row.result)) continue;
+    const CaseResult*& best = chosen[program_on_one_rank(row.result)];
+    if (best == nullptr || rank_as_baseline(row.result, wanted) < rank_as_baseline(*best, wanted))
+      best = &row.result;
+  }
+  for (SummaryRow& row : rows) {
+    if (!is_alone(row.result)) continue;
+    const std::string& id = chosen.at(program_on_one_rank(row.result))->id;
+    if (id != row.result.id) row.same_program_as = id;
+  }
+}
+
 /// Returns what the rate of products depends on, besides the machine.
 Json product_key(const CaseResult& result) {
   Json key{result.ranks(), result.factors.value("distributed.threads", Json())};
@@ -101,23 +131,27 @@ void relate_rows(std::vector<SummaryRow>& rows, const Study& study) {
   const bool weak = study.scaling == ScalingKind::weak;
   std::map<Json, double> peaks;
   std::map<Json, const CaseResult*> fastest;
+  find_same_programs(rows, study.baseline);
   for (const SummaryRow& row : rows) {
     if (!row.result.is_measured()) continue;
+    if (row.result.compute) {
+      double& peak = peaks[product_key(row.result)];
+      peak = std::max(peak, row.result.compute->gemm_peak_flops_per_second);
+    }
+    if (!row.same_program_as.empty()) continue;
     const CaseResult*& best = fastest[work_of(row, weak)];
     if (best == nullptr || *row.result.samples_per_second > *best->samples_per_second)
       best = &row.result;
-    if (!row.result.compute) continue;
-    double& peak = peaks[product_key(row.result)];
-    peak = std::max(peak, row.result.compute->gemm_peak_flops_per_second);
   }
   for (SummaryRow& row : rows) {
     row.scaling = name_of(study.scaling);
     if (!row.result.is_measured()) continue;
-    relate_to_fastest(row, *fastest.at(work_of(row, weak)));
     if (const double peak = peaks[product_key(row.result)]; peak > 0) {
       row.gemm_peak_flops_per_second = peak;
       if (const auto& rate = row.result.compute->flops_per_second) row.mfu = *rate / peak;
     }
+    if (!row.same_program_as.empty()) continue;
+    relate_to_fastest(row, *fastest.at(work_of(row, weak)));
     if (const SummaryRow* base = find_baseline(rows, row, study.baseline, weak))
       relate_to_baseline(row, base->result);
   }

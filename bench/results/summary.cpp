@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <set>
 #include <tuple>
 
 #include <fmt/format.h>
@@ -16,9 +17,11 @@ namespace {
 
 using Json = nlohmann::json;
 
-/// Returns a row's columns of cases.csv with their names.
-std::vector<std::pair<std::string, Json>> columns_of(const SummaryRow& v) {
-  std::vector<std::pair<std::string, Json>> columns;
+using Columns = std::vector<std::pair<std::string, Json>>;
+
+/// Returns a row's values with their names.
+Columns columns_of(const SummaryRow& v) {
+  Columns columns;
   const auto f = [&](const char* name, const auto& value) {
     columns.emplace_back(name, document_of(value));
   };
@@ -33,6 +36,10 @@ std::vector<std::pair<std::string, Json>> columns_of(const SummaryRow& v) {
   };
   std::optional<double> launches;
   if (r.breakdown && r.breakdown->launches) launches = r.breakdown->launches->mean_rank_seconds;
+  const LaunchCounts counts = count_launches(r.rounds);
+  const auto if_measured = [&](Size number) {
+    return r.step_seconds ? std::optional(number) : std::nullopt;
+  };
   std::optional<double> write_rate;
   if (r.checkpoint) write_rate = r.checkpoint->write_bytes_per_second();
   f("id", r.id);
@@ -46,7 +53,6 @@ std::vector<std::pair<std::string, Json>> columns_of(const SummaryRow& v) {
   f("global_batch", factor("global_batch"));
   f("batch_per_rank", v.batch_per_rank);
   f("microbatches", factor("microbatches"));
-  f("other_factors", join(other_factors(r.factors), " "));
   f("step_seconds_median", member_of(r.step_seconds, &StepTimes::median));
   f("step_seconds_mad", member_of(r.step_seconds, &StepTimes::mad));
   f("step_seconds_min", member_of(r.step_seconds, &StepTimes::min));
@@ -54,9 +60,14 @@ std::vector<std::pair<std::string, Json>> columns_of(const SummaryRow& v) {
   f("step_seconds_max", member_of(r.step_seconds, &StepTimes::max));
   f("step_seconds_ci95_low", member_of(r.step_seconds, &StepTimes::ci95_low));
   f("step_seconds_ci95_high", member_of(r.step_seconds, &StepTimes::ci95_high));
+  f("step_seconds_ci95_problem", member_of(r.step_seconds, &StepTimes::ci95_problem));
   f("step_seconds_n", member_of(r.step_seconds, &StepTimes::n));
   f("step_seconds_outliers", member_of(r.step_seconds, &StepTimes::outliers));
+  f("rounds", if_measured(std::ssize(r.rounds)));
+  f("launches", if_measured(counts.whole));
+  f("partial_launches", if_measured(counts.partial));
   f("samples_per_second", r.samples_per_second);
+  f("same_program_as", v.same_program_as);
   f("baseline", v.baseline);
   f("baseline_ranks", v.baseline_ranks);
   f("baseline_step_seconds", v.baseline_step_seconds);
@@ -99,6 +110,27 @@ std::vector<std::pair<std::string, Json>> columns_of(const SummaryRow& v) {
   f("attempt", r.attempt > 0 ? std::optional(r.attempt) : std::nullopt);
   f("launch", r.launch);
   f("simulated", r.simulated);
+  return columns;
+}
+
+/// Returns the configuration keys that vary, in alphabetical order.
+std::set<std::string> swept_keys(const Summary& summary) {
+  std::set<std::string> keys;
+  for (const SummaryRow& row : summary.cases)
+    for (const auto& [key, value] : row.result.factors.items())
+      if (key.find('.') != std::string::npos) keys.insert(key);
+  return keys;
+}
+
+/// Returns a row's columns of cases.csv, with one for each swept key after the other factors.
+Columns csv_columns(const SummaryRow& row, const std::set<std::string>& swept) {
+  Columns columns;
+  for (auto& column : columns_of(row)) {
+    columns.push_back(std::move(column));
+    if (columns.back().first != "microbatches") continue;
+    for (const std::string& key : swept)
+      columns.emplace_back(key, row.result.factors.value(key, Json()));
+  }
   return columns;
 }
 
@@ -145,26 +177,69 @@ ExitCode failure_code(const std::vector<CaseResult>& cases) {
   return ExitCode::ok;
 }
 
+/// Returns why times of so many measured cases are not reliable; empty if they are.
+std::string timing_problem(const MachineDrift& machine, Size measured, Size with_few_rounds) {
+  if (measured == 0) return "no case was measured";
+  if (with_few_rounds > 0)
+    return fmt::format("{} of {} have fewer than {} rounds", with_few_rounds,
+                       counted(measured, "measured case"), enough_rounds);
+  if (machine.drift.value_or(0) > most_drift)
+    return fmt::format("the machine's speed varied by {:.0f} % between rounds",
+                       100 * *machine.drift);
+  if (!machine.resolution)
+    return "the rounds of the median case scatter too much to tell any difference from none";
+  if (*machine.resolution > most_resolution)
+    return fmt::format(
+        "the rounds of the median case cannot tell differences below {:.0f} % from "
+        "none",
+        100 * *machine.resolution);
+  return "";
+}
+
 /// Too few rounds give no drift and no resolution.
 MachineDrift machine_of(const std::vector<CaseResult>& cases) {
   std::map<Size, std::vector<Round>> by_ranks;
   std::vector<double> resolutions;
-  Size fewest = std::numeric_limits<Size>::max();
+  Size fewest = std::numeric_limits<Size>::max(), few = 0;
+  bool is_simulated = false;
   for (const CaseResult& result : cases) {
+    is_simulated |= !result.simulated.empty();
     const std::vector<Round> rounds = rounds_of(result);
     if (rounds.empty()) continue;
     std::vector<Round>& group = by_ranks[result.ranks()];
     group.insert(group.end(), rounds.begin(), rounds.end());
     resolutions.push_back(resolution_of(rounds));
     fewest = std::min(fewest, static_cast<Size>(rounds.size()));
+    few += std::ssize(rounds) < enough_rounds;
   }
   MachineDrift machine;
-  if (resolutions.empty()) return machine;
-  machine.rounds = fewest;
-  if (fewest > 1) machine.drift = drift_of(by_ranks) - 1;
-  if (const double least = median(resolutions) - 1; fewest >= enough_rounds && std::isfinite(least))
-    machine.resolution = least;
+  const Size measured = std::ssize(resolutions);
+  if (measured > 0) {
+    machine.rounds = fewest;
+    if (fewest > 1) machine.drift = drift_of(by_ranks) - 1;
+    if (const double least = median(resolutions) - 1; few == 0 && std::isfinite(least))
+      machine.resolution = least;
+  }
+  if (is_simulated) return machine;
+  machine.problem = timing_problem(machine, measured, few);
+  machine.timing_reliable = machine.problem.empty();
   return machine;
+}
+
+/// Returns the samples per second of the fastest case, if all cases do the same work.
+std::optional<double> best_rate(const std::vector<SummaryRow>& rows) {
+  std::vector<std::optional<double>> fastest;
+  for (const SummaryRow& row : rows)
+    if (row.standing == "fastest") fastest.push_back(row.result.samples_per_second);
+  return fastest.size() == 1 ? fastest.front() : std::nullopt;
+}
+
+/// Names no case as the fastest if times are not reliable.
+void withhold_standings(std::vector<SummaryRow>& rows) {
+  for (SummaryRow& row : rows) {
+    row.standing.clear();
+    row.over_fastest.reset();
+  }
 }
 
 std::pair<const char*, ExitCode> verdict_of(const std::vector<CaseResult>& cases,
@@ -236,6 +311,8 @@ Summary summarize_study(const Results& results) {
   relate_rows(summary.cases, results.study);
   std::tie(summary.result, summary.exit_code) = verdict_of(results.cases, summary.counts);
   summary.machine = machine_of(results.cases);
+  summary.best_samples_per_second = best_rate(summary.cases);
+  if (!summary.machine.timing_reliable.value_or(true)) withhold_standings(summary.cases);
   return summary;
 }
 
@@ -249,12 +326,13 @@ Summary write_summary(const ResultsDirectory& directory) {
 }
 
 std::string cases_csv(const Summary& summary) {
+  const std::set<std::string> swept = swept_keys(summary);
   std::vector<std::string> cells;
-  for (const auto& [name, value] : columns_of({})) cells.push_back(name);
+  for (const auto& [name, value] : csv_columns({}, swept)) cells.push_back(name);
   std::string text = join(cells, ",") + "\n";
   for (const SummaryRow& row : summary.cases) {
     cells.clear();
-    for (const auto& [name, value] : columns_of(row)) cells.push_back(csv_cell(value));
+    for (const auto& [name, value] : csv_columns(row, swept)) cells.push_back(csv_cell(value));
     text += join(cells, ",") + "\n";
   }
   return text;

@@ -31,13 +31,17 @@ struct SummaryRow {
   /// type on as many ranks and threads. MFU is relative to it.
   std::optional<double> gemm_peak_flops_per_second, mfu;
   std::string scaling;
+  /// The case that stands for all cases that are the same program on one rank; empty: none. A row
+  /// with one has no baseline and no standing, because its differences from that case are noise.
+  std::string same_program_as;
   std::string baseline;  ///< id of the case; empty: none
   std::optional<Size> baseline_ranks;
   std::optional<double> baseline_step_seconds;
   std::optional<double> speedup, efficiency;  ///< of the samples per second
   /// Statistics of ratios of rounds, each corrected for the speed of the machine.
   std::optional<Statistics> corrected_speedup;
-  std::string standing;  ///< among the cases of the same work: "fastest", "tied" or empty
+  /// Among the cases of the same work: "fastest", "tied" or empty. Empty if times are unreliable.
+  std::string standing;
   /// The same for the time for a sample, over that of the fastest case of the same work.
   std::optional<Statistics> over_fastest;
 
@@ -48,10 +52,15 @@ struct SummaryRow {
 /// The state of the machine during a study.
 struct MachineDrift {
   std::optional<double> drift, resolution;
-  std::optional<Size> rounds;  ///< of the case with the fewest
+  std::optional<Size> rounds;           ///< of the case with the fewest
+  std::optional<bool> timing_reliable;  ///< unset for simulated cases
+  std::string problem;                  ///< why it is not
 
-  TESSERA_FIELDS(drift, resolution, rounds);
+  TESSERA_FIELDS(drift, resolution, rounds, timing_reliable, problem);
 };
+
+/// The largest drift and resolution with which times are reliable.
+inline constexpr double most_drift = 0.5, most_resolution = 0.25;
 
 /// The document summary.json.
 struct Summary {
@@ -59,6 +68,8 @@ struct Summary {
   ExitCode exit_code = ExitCode::ok;
   std::map<std::string, Size> counts;  ///< by status
   MachineDrift machine;
+  /// Of the fastest case, if all cases do the same work. Cases of different work do not compete.
+  std::optional<double> best_samples_per_second;
   std::vector<SummaryRow> cases;
 };
 void to_json(nlohmann::json& json, const Summary& summary);
@@ -67,8 +78,9 @@ Summary summarize_study(const Results& results);
 /// Writes summary.json, cases.csv and steps.csv, and returns the summary.
 Summary write_summary(const ResultsDirectory& directory);
 
-/// Sets what a row is relative to the baseline and to the fastest case of the same work, and its
-/// MFU. Corrected ratios need rounds of both cases in the same launch.
+/// Sets what a row is relative to the baseline and to the fastest case of the same work, its MFU,
+/// and whether another case is the same program on one rank. Corrected ratios need rounds of both
+/// cases in the same launch.
 void relate_rows(std::vector<SummaryRow>& rows, const Study& study);
 
 /// Returns the rounds of a case, or none if it was not measured.
@@ -90,8 +102,10 @@ struct ComparedCase {
   std::optional<double> before_step_seconds, after_step_seconds;
   std::optional<double> ratio, detectable_ratio;
   std::string verdict;
+  std::string reason;  ///< why a change of at least 3 % has no verdict
 
-  TESSERA_FIELDS(label, before_step_seconds, after_step_seconds, ratio, detectable_ratio, verdict);
+  TESSERA_FIELDS(label, before_step_seconds, after_step_seconds, ratio, detectable_ratio, verdict,
+                 reason);
 };
 
 /// A comparison of two results directories (bench/RESULTS.md, "compare --json").
@@ -112,7 +126,8 @@ struct Comparison {
 
 /// Compares the cases of two results directories, matched by their factors. A case is "better" or
 /// "worse" if a permutation test of its rounds, corrected for the number of cases, is significant
-/// and the change is at least 3 %, else "indistinguishable". Throws Error (usage) if the
+/// and the change is at least 3 %, else "indistinguishable". With too few rounds for any
+/// significance, it is not compared, but has a ratio. Throws Error (usage) if the
 /// directories have no case in common.
 Comparison compare_results(const std::string& before, const std::string& after);
 /// Returns the comparison as a table.

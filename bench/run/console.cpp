@@ -24,17 +24,22 @@ std::string giga(Number value) {
 }
 
 /// The mark of a case among those that do the same work.
-struct StandingMark {
+struct Mark {
   char mark;
-  std::string_view standing, words;
+  const char* words;
+  bool (*applies)(const SummaryRow& row);
 };
-constexpr StandingMark standing_marks[] = {
-    {'*', "fastest", "fastest of the cases that do the same work"},
-    {'~', "tied", "cannot be told apart from the fastest"}};
+constexpr Mark marks[] = {
+    {'*', "fastest of the cases that do the same work",
+     [](const SummaryRow& row) { return row.standing == "fastest"; }},
+    {'~', "cannot be told apart from the fastest",
+     [](const SummaryRow& row) { return row.standing == "tied"; }},
+    {'=', "on one rank the same program as another case, so differences from it are noise",
+     [](const SummaryRow& row) { return !row.same_program_as.empty(); }}};
 
 char mark_of(const SummaryRow& row) {
-  for (const StandingMark& mark : standing_marks)
-    if (row.standing == mark.standing) return mark.mark;
+  for (const Mark& mark : marks)
+    if (mark.applies(row)) return mark.mark;
   return ' ';
 }
 
@@ -79,27 +84,35 @@ constexpr ValueColumn value_columns[] = {
 };
 
 /// Returns the lines about the machine's drift and the significance of differences.
-std::string machine_text(const MachineDrift& machine, bool is_simulated) {
-  if (!machine.rounds || is_simulated) return "";
+std::string machine_text(const MachineDrift& machine) {
+  if (!machine.rounds || !machine.timing_reliable) return "";
   std::string text = "\n";
   if (machine.drift)
     text +=
         fmt::format("the machine's speed varied by {} between rounds\n", percent(machine.drift));
-  if (!machine.resolution)
-    return text +
-           fmt::format("no confidence intervals: they need {} rounds or more\n", enough_rounds);
-  return text + fmt::format("rounds of the median case tell differences of {} from none\n",
-                            percent(machine.resolution));
+  if (machine.resolution)
+    text += fmt::format("rounds of the median case tell differences of {} from none\n",
+                        percent(machine.resolution));
+  if (!*machine.timing_reliable)
+    text += wrapped(
+        split_text("times are not reliable, so no case is named as the fastest: " + machine.problem,
+                   ' '),
+        " ", "");
+  return text;
 }
 
 /// Explains the marks of the first column.
-std::string standing_text(const std::vector<SummaryRow>& rows) {
+std::string marks_text(const std::vector<SummaryRow>& rows) {
   std::string text;
-  for (const StandingMark& mark : standing_marks)
-    if (std::any_of(rows.begin(), rows.end(),
-                    [&](const SummaryRow& row) { return row.standing == mark.standing; }))
+  for (const Mark& mark : marks)
+    if (std::any_of(rows.begin(), rows.end(), mark.applies))
       text += fmt::format("{} {}\n", mark.mark, mark.words);
   return text;
+}
+
+/// Returns a paragraph with each reason and the cases that have it; "" if no case has one.
+std::string paragraph(const char* title, const Reasons& reasons) {
+  return reasons.empty() ? "" : fmt::format("\n{}\n{}", title, reasons_text(reasons));
 }
 
 }  // namespace
@@ -130,17 +143,20 @@ std::string summary_table(const Summary& summary) {
         TextColumn{value.title, {}, value.is_text, value.is_text, value.spare});
     for (const SummaryRow& row : summary.cases) column.cells.push_back(value.cell(row));
   }
-  std::string text = table_text(std::move(columns)) + standing_text(summary.cases);
+  std::string text = table_text(std::move(columns)) + marks_text(summary.cases);
   if (!baselines.empty()) text += "\nspeed and eff: samples/s over those of\n";
   for (const std::string& baseline : baselines) text += baseline;
-  Reasons reasons;
-  for (const SummaryRow& row : summary.cases)
-    if (!row.result.reason.empty())
-      reasons[fmt::format("{}: {}", row.result.status, row.result.reason)].push_back(row.result.id);
-  if (!reasons.empty()) text += "\nnot measured, with the reason\n" + reasons_text(reasons);
-  const bool is_simulated = std::any_of(summary.cases.begin(), summary.cases.end(),
-                                        [](auto& row) { return !row.result.simulated.empty(); });
-  return text + machine_text(summary.machine, is_simulated);
+  Reasons not_measured, no_interval;
+  for (const SummaryRow& row : summary.cases) {
+    const CaseResult& result = row.result;
+    if (!result.reason.empty())
+      not_measured[fmt::format("{}: {}", result.status, result.reason)].push_back(result.id);
+    if (result.step_seconds && !result.step_seconds->ci95_problem.empty())
+      no_interval[result.step_seconds->ci95_problem].push_back(result.id);
+  }
+  return text + paragraph("not measured, with the reason", not_measured) +
+         paragraph("no confidence interval, with the reason", no_interval) +
+         machine_text(summary.machine);
 }
 
 std::string result_text(const Summary& summary) {
@@ -172,11 +188,9 @@ std::string figures_of_merit(const Summary& summary) {
     }
   }
   add("cases_ok", static_cast<double>(summary.counts.at("ok")), "1");
-  std::vector<Number> fastest;
-  for (const SummaryRow& row : summary.cases)
-    if (row.standing == "fastest") fastest.push_back(row.result.samples_per_second);
-  // Cases that do different work do not compete.
-  if (fastest.size() == 1) add("best_samples_per_second", fastest.front(), "samples/s");
+  add("best_samples_per_second", summary.best_samples_per_second, "samples/s");
+  if (const auto reliable = summary.machine.timing_reliable)
+    add("timing_reliable", *reliable ? 1 : 0, "1");
   return text;
 }
 

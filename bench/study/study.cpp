@@ -220,10 +220,8 @@ void choose_factors(Study& study, const StudySource& source) {
   for (Grid& grid : study.grids) {
     if (!strategies.empty()) grid["strategy"] = strategies;
     if (ranks.empty()) continue;
-    if (grid.count("mesh") > 0 && grid.count("ranks") == 0)
-      throw ConfigError("--ranks", Json(source.ranks).dump(),
-                        "cannot replace the sizes of a grid with mesh = {}",
-                        Json(grid.at("mesh")).dump());
+    // Meshes that set the number of ranks give way to the usual mesh of the strategy.
+    if (grid.count("ranks") == 0) grid.erase("mesh");
     grid["ranks"] = ranks;
   }
   // The baseline is then the case with the fewest ranks.

@@ -125,17 +125,17 @@ class Figures(unittest.TestCase):
         study = SOURCE / "test/bench/run/small_study.toml"
         self.assertEqual(self.launch("study", study=str(study)), 0)
         summary = json.loads((self.run_dir / "results/summary.json").read_text())
+        # The cases do different work, so there are no best samples per second.
         wanted = {(None, "cases_ok"): summary["counts"]["ok"]}
+        wanted[None, "timing_reliable"] = int(summary["machine"]["timing_reliable"])
         for case in summary["cases"]:
-            if [one["standing"] for one in summary["cases"]].count("fastest") == 1 and case["standing"] == "fastest":
-                wanted[None, "best_samples_per_second"] = case["samples_per_second"]
             for key in ["samples_per_second", "efficiency", "mfu"]:
                 wanted[case["id"], f"case_{key}"] = case[key]
             wanted[case["id"], "case_step_seconds"] = case["step_seconds_median"]
         figures = self.application.figures(self.run_dir, self.log)
         self.assertEqual(figures.keys(), wanted.keys())
         for key, value in wanted.items():
-            self.assertAlmostEqual(figures[key] / value, 1, places=7, msg=key)
+            self.assertAlmostEqual(figures[key], value, delta=1e-7 * value, msg=key)
         # No line is left that nobody looks for.
         lines = [line for line in self.log.read_text().splitlines() if line.startswith("FOM: ")]
         self.assertEqual(len(lines), len(wanted))

@@ -49,6 +49,15 @@ TEST(RankTest, AgreesWithEnumerationOfAllPermutations) {
       }
 }
 
+TEST(RankTest, FewestValuesJustReachTheLevel) {
+  for (const double level : {0.5, 0.05, 0.005, 0.0005}) {
+    const auto n = static_cast<std::size_t>(fewest_values(level));
+    EXPECT_LE(rank_sum_test(Values(n, 1), Values(n, 2)), level);
+    EXPECT_GT(rank_sum_test(Values(n - 1, 1), Values(n - 1, 2)), level);
+  }
+  EXPECT_EQ(fewest_values(0.05), 4);
+}
+
 TEST(RankTest, KnownProbabilities) {
   EXPECT_DOUBLE_EQ(rank_sum_test({1, 2, 3, 4, 5}, {6, 7, 8, 9, 10}), 2.0 / 252);
   EXPECT_DOUBLE_EQ(rank_sum_test({1, 1, 1}, {1, 1, 1}), 1);

@@ -83,6 +83,32 @@ TEST(Rounds, LaunchesThatDifferWidenTheInterval) {
   EXPECT_NEAR(s.ci95_high.value(), std::sqrt(1.02) * std::exp(half), 1e-9);
 }
 
+// A launch that was killed in its first round, and the one that resumed the study.
+TEST(Rounds, ALaunchThatWasCutShortGivesRoundsButIsNoLaunchOfTheInterval) {
+  const auto whole = rounds("b", 1, rising);
+  auto both = rounds(
+      "a", 3, steady, [] { return 1.0; }, 1);
+  both.insert(both.end(), whole.begin(), whole.end());
+  const Statistics s = statistics_of(both, {1});
+  EXPECT_DOUBLE_EQ(s.median, 1.2) << "of eleven rounds";
+  EXPECT_DOUBLE_EQ(s.ci95_low.value(), 1.04);
+  EXPECT_DOUBLE_EQ(s.ci95_high.value(), 1.36);
+  EXPECT_EQ(s.ci95_problem, "");
+  EXPECT_EQ(count_launches(both).whole, 1);
+  EXPECT_EQ(count_launches(both).partial, 1);
+}
+
+TEST(Rounds, AnIntervalThatSaysNothingIsAbsent) {
+  auto both = rounds("a", 1, steady);
+  for (const Round& round : rounds("b", 1.5, steady)) both.push_back(round);
+  const Statistics s = statistics_of(both, {1});
+  EXPECT_FALSE(s.ci95_low);
+  EXPECT_FALSE(s.ci95_high);
+  EXPECT_EQ(s.ci95_problem, "the ends of the interval differ by more than a factor of 10");
+  both.resize(5);
+  EXPECT_EQ(statistics_of(both, {1}).ci95_problem, "5 of the 6 rounds that an interval needs");
+}
+
 TEST(Rounds, DriftIsThatOfTheMachineOnEquallyManyRanks) {
   EXPECT_DOUBLE_EQ(drift_of({{1, rounds("a", 1, steady)}, {2, rounds("a", 7, steady)}}), 1);
   EXPECT_NEAR(drift_of({{1, rounds("a", 1, switching)}, {2, rounds("a", 7, steady)}}), 1.35, 1e-9);

@@ -115,13 +115,33 @@ TEST(Compare, IsCorrectedForTheMachine) {
   EXPECT_NE(compare(results, slower(results, 1, 1.35)).find("2 better"), std::string::npos);
 }
 
-TEST(Compare, FewRoundsOrManyCasesFindNothing) {
+TEST(Compare, FewRoundsOrManyCasesSayHowManyTheyNeed) {
   Results few = fake_results({{.ranks = 1, .seconds = 8}});
-  few.cases[0].rounds.resize(3);
-  const std::string text = compare(few, slower(few, 2, 1));
-  EXPECT_NE(text.find("1 indistinguishable"), std::string::npos) << text;
-  few.cases[0].rounds.resize(1);
-  EXPECT_NE(compare(few, slower(few, 2, 1)).find("1 too few rounds"), std::string::npos);
+  for (const std::size_t rounds : {1, 3}) {
+    few.cases[0].rounds.resize(rounds, few.cases[0].rounds[0]);
+    const Comparison comparison = comparison_of(few, slower(few, 2, 1));
+    const ComparedCase& one = comparison.cases[0];
+    EXPECT_EQ(one.verdict, "too few rounds");
+    EXPECT_EQ(one.reason, std::to_string(rounds) + " before, " + std::to_string(rounds) +
+                              " after; 4 of each are needed for 1 case");
+    EXPECT_DOUBLE_EQ(one.ratio.value(), 2);
+    EXPECT_EQ(comparison.compared, 0);
+    EXPECT_FALSE(comparison.regressed);
+  }
+  few.cases[0].rounds.resize(4, few.cases[0].rounds[0]);
+  EXPECT_EQ(comparison_of(few, slower(few, 2, 1)).cases[0].verdict, "worse");
+}
+
+TEST(Compare, AChangeInTheScatterSaysSo) {
+  Results noisy = fake_results({{.ranks = 1, .seconds = 8}});
+  for (std::size_t k = 0; k < 10; ++k) noisy.cases[0].rounds[k].seconds *= k < 5 ? 1 : 3;
+  Results after = slower(noisy, 1.3, 1);
+  const ComparedCase one = comparison_of(noisy, after).cases[0];
+  EXPECT_EQ(one.verdict, "indistinguishable");
+  EXPECT_EQ(one.reason.find("changes below +"), 0u) << one.reason;
+  EXPECT_NE(compare(noisy, after).find("+30.0%"), std::string::npos);
+  EXPECT_NE(compare(noisy, after).find("indistinguishable: changes below +"), std::string::npos);
+  EXPECT_EQ(comparison_of(noisy, noisy).cases[0].reason, "");
 }
 
 TEST(Compare, AStudyWithItself) {

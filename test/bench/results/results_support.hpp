@@ -48,7 +48,7 @@ inline CaseResult fake_result(const FakeCase& fake) {
   result.prediction.emplace().step_seconds = 0.9;
   if (!ok) return result;
   const double t = fake.seconds;
-  result.step_seconds = StepTimes{t, 0, t, t, t, 0.9 * t, 1.25 * t, 30, 0, 5};
+  result.step_seconds = StepTimes{{t, 0, t, t, t, 0.9 * t, 1.25 * t, 30, 0}, 5};
   for (int round = 0; round < 10; ++round)
     result.rounds.push_back({"one", 1.0 * round, fake.seconds * (1 + 0.001 * (round % 5)), {1, 1}});
   result.samples_per_second = static_cast<double>(fake.batch) / fake.seconds;

@@ -114,7 +114,63 @@ TEST(Summary, FewRoundsGiveNoVerdict) {
   EXPECT_TRUE(row(summary, "data-1-b64").at("standing").is_null());
   EXPECT_FALSE(summary.machine.resolution);
   EXPECT_TRUE(row(summary, "data-2-b64").at("corrected_speedup_low").is_null());
-  EXPECT_NE(summary_table(summary).find("they need 6 rounds or more"), std::string::npos);
+  EXPECT_EQ(summary.machine.timing_reliable, false);
+  const std::string table = summary_table(summary);
+  EXPECT_NE(table.find("no case is named as the fastest: 2 of 2 measured cases have fewer than 6"),
+            std::string::npos)
+      << table;
+  EXPECT_EQ(table.find("* data"), std::string::npos) << table;
+  EXPECT_NE(figures_of_merit(summary).find("FOM: best_samples_per_second 12.8 samples/s\n"
+                                           "FOM: timing_reliable 0 1\n"),
+            std::string::npos);
+}
+
+TEST(Summary, AMachineThatVariesTooMuchNamesNoWinner) {
+  Results results = fake_results({one, two});
+  for (CaseResult& result : results.cases)
+    for (std::size_t k = 0; k < result.rounds.size(); k += 2) {
+      result.rounds[k].seconds *= 2;
+      result.rounds[k].machine = {2, 2};
+    }
+  const Summary summary = summarize_study(results);
+  EXPECT_EQ(summary.machine.timing_reliable, false);
+  EXPECT_EQ(summary.machine.problem, "the machine's speed varied by 100 % between rounds");
+  for (const SummaryRow& row : summary.cases) EXPECT_EQ(row.standing, "");
+  // Rounds that scatter by themselves.
+  results = fake_results({one, two});
+  for (CaseResult& result : results.cases)
+    for (std::size_t k = 0; k < result.rounds.size(); k += 2) result.rounds[k].seconds *= 3;
+  EXPECT_EQ(summarize_study(results).machine.timing_reliable, false);
+  EXPECT_EQ(summarize_study(fake_results({one, two})).machine.timing_reliable, true);
+  EXPECT_EQ(summarize_study(fake_results({})).machine.problem, "no case was measured");
+  results = fake_results({one, two});
+  for (CaseResult& result : results.cases) result.simulated = "somewhere";
+  EXPECT_FALSE(summarize_study(results).machine.timing_reliable);
+  EXPECT_EQ(row(summarize_study(results), "data-2-b64").at("standing"), "fastest");
+}
+
+TEST(Summary, CasesThatAreOneProgramOnOneRankAreOneCase) {
+  FakeCase zero = one, half = one, tensor = two;
+  zero.strategy = "zero1";
+  zero.seconds = 4;  // noise
+  half.strategy = "fsdp";
+  half.others = {{"distributed.mixed_precision", "bf16"}};
+  tensor.strategy = "tensor";
+  const Summary summary = summarize_study(fake_results({zero, one, half, two, tensor}));
+  const Json other = row(summary, "zero1-1-b64");
+  EXPECT_EQ(other.at("same_program_as"), "data-1-b64");
+  for (const char* key : {"standing", "speedup", "efficiency", "corrected_speedup", "over_fastest"})
+    EXPECT_TRUE(other.at(key).is_null()) << key;
+  for (const char* id : {"data-1-b64", "fsdp-1-b64", "data-2-b64", "tensor-2-b64"})
+    EXPECT_TRUE(row(summary, id).at("same_program_as").is_null()) << id;
+  EXPECT_EQ(row(summary, "data-2-b64").at("standing"), "fastest");
+  EXPECT_DOUBLE_EQ(row(summary, "data-2-b64").at("speedup"), 8.0 / 5);
+  const std::string table = summary_table(summary);
+  EXPECT_NE(table.find("= zero1"), std::string::npos) << table;
+  // Another plan is another program.
+  Results results = fake_results({zero, one});
+  results.cases[0].memory->parts["gathered_units"] = 8;
+  EXPECT_TRUE(row(summarize_study(results), "zero1-1-b64").at("same_program_as").is_null());
 }
 
 TEST(Summary, TheSmallestMeshIsTheBaselineWhereOneRankIsMissing) {
@@ -139,7 +195,8 @@ TEST(Summary, WeakScalingComparesEqualBatchesOfARank) {
 }
 
 TEST(Summary, TheBaselineDoesTheSameWorkWithThePreferredStrategy) {
-  const FakeCase zero{.strategy = "zero1", .axis = "data", .seconds = 7};
+  const FakeCase zero{
+      .strategy = "zero1", .seconds = 7, .others = {{"distributed.schedule", "gpipe"}}};
   const FakeCase other_width{.ranks = 1, .batch = 32, .seconds = 1};
   const FakeCase overlap{
       .ranks = 2, .batch = 64, .seconds = 4, .others = {{"distributed.overlap", true}}};
@@ -227,15 +284,25 @@ TEST(Csv, QuotesTextAndLeavesUnknownValuesEmpty) {
   const auto lines = split_text(csv, '\n');
   ASSERT_EQ(lines.size(), 4u);
   EXPECT_TRUE(lines[0].starts_with("id,label,status,reason,strategy,mesh,ranks,"));
-  EXPECT_TRUE(
-      lines[1].starts_with("data-1-b64,strategy=data mesh=data=1 global_batch=64 "
-                           "microbatches=1,ok,,data,data=1,1,1,64,64,1,,8,0,8,8,8,7.2,10,30,0,8,"
-                           "data-1-b64,1,8,strong,1,"))
+  EXPECT_TRUE(lines[1].starts_with(
+      "data-1-b64,strategy=data mesh=data=1 global_batch=64 "
+      "microbatches=1,ok,,data,data=1,1,1,64,64,1,8,0,8,8,8,7.2,10,,30,0,10,1,0,"
+      "8,,data-1-b64,1,8,strong,1,"))
       << lines[1];
   EXPECT_NE(lines[2].find(",failed,\"because, it \"\"is\"\"\",data,"), std::string::npos)
       << lines[2];
   EXPECT_EQ(steps_csv(results),
             "id,attempt,round,step,seconds\ndata-1-b64,1,0,0,0.5\ndata-1-b64,1,1,0,0.25\n");
+}
+
+TEST(Csv, HasAColumnForEachSweptKey) {
+  FakeCase late = two;
+  late.others = {{"distributed.overlap", true}, {"model.widths", {2, 3}}};
+  const auto lines = split_text(cases_csv(summarize_study(fake_results({one, late}))), '\n');
+  const std::string keys = ",microbatches,distributed.overlap,model.widths,step_seconds_median,";
+  EXPECT_NE(lines[0].find(keys), std::string::npos) << lines[0];
+  EXPECT_NE(lines[1].find(",64,1,,,8,"), std::string::npos) << lines[1];
+  EXPECT_NE(lines[2].find(",32,1,true,\"[2,3]\",5,"), std::string::npos) << lines[2];
 }
 
 TEST(Console, PrintsFiguresOfMerit) {
@@ -252,6 +319,7 @@ FOM: data-2-b64.efficiency 0.8 1
 FOM: data-2-b64.mfu 0.5 1
 FOM: cases_ok 2 1
 FOM: best_samples_per_second 12.8 samples/s
+FOM: timing_reliable 1 1
 )");
   EXPECT_EQ(result_text(summary), "1 failed, 2 ok study fake");
 }

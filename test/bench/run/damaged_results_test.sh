@@ -10,8 +10,8 @@ launcher=("${several[@]}")
 source "$(dirname "$0")/../../app/script_support.sh"
 
 begin sound
-# compare --aa needs four rounds.
-sed 's/^rounds = .*/rounds = 4/' "$(dirname "$0")/small_study.toml" > "$here/study.toml"
+# compare --aa needs eight rounds.
+sed 's/^rounds = .*/rounds = 8/' "$(dirname "$0")/small_study.toml" > "$here/study.toml"
 launch run study.toml -o results
 expect_code 0
 "$damage_results" "$here/results" "$here/study.toml" > "$here/damages" 2>&1 ||

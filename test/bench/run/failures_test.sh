@@ -231,4 +231,31 @@ expect_code 0
 [ "$(wc -l <<< "$expected")" -eq 5 ] || fail "not all cases are in the table"
 "$check_results" "$here/results" > "$here/check" || fail "$(cat "$here/check")"
 
+# A launch that was killed in its first round gives a round, which is no launch of its own in an interval.
+study partial
+rounds=(--set measure.rounds=8 --set measure.warm_up=100 --set limits.case_seconds=500.0)
+(cd "$here" && exec setsid ${launcher[@]+"${launcher[@]}"} "$program" run study.toml --machine "$machine" -o results "${rounds[@]}") \
+  > "$out" 2> "$err" &
+job=$!
+while kill -0 $job 2> /dev/null && ! grep -qs '"status": "ok"' "$here"/results/cases/*/result.json; do sleep 0.02; done
+kill -KILL -- "-$job"
+wait $job 2> /dev/null
+for _ in 1 2 3 4 5; do
+  study_run "${rounds[@]}" --resume
+  [ "$code" -eq 77 ] || break
+done
+expect_code 0
+expect_statuses "4 ok"
+# seconds RESULT: prints the step times of the rounds.
+seconds() { "$json_get" "$1" /rounds | grep -oE '"seconds": ?[0-9.e-]+' | sed 's/.*: *//'; }
+partial=0
+for result in "$here"/results/cases/*/result.json; do
+  [ "$(seconds "$result" | wc -l)" -eq 8 ] || partial=$((partial + 1))
+  # On a busy machine, rounds may differ too much for an interval.
+  high=$("$json_get" "$result" /step_seconds/ci95_high)
+  [ "$high" = null ] || awk -v high="$high" '$1 >= high * (1 - 1e-9) { inside = 1 } END { exit !inside }' <(seconds "$result") ||
+    fail "the interval of $result ends above all rounds"
+done
+[ $partial -gt 0 ] || fail "no case has rounds of the killed launch"
+
 conclude

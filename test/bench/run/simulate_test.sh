@@ -103,9 +103,9 @@ launch list "$inputs/strong_scaling.toml" --ranks 8,0
 expect_code 1
 expect_one_error '--ranks: 0 must be a whole number of at least 1'
 printf '[[grid]]\nmesh = "data=2"\n' > "$here/mesh.toml"
-launch list mesh.toml --ranks 8
-expect_code 1
-expect_one_error '--ranks = [8]: cannot replace the sizes of a grid with mesh = ["data=2"]'
+launch list mesh.toml --ranks 3
+expect_code 0
+grep -q '^data-data3-' "$out" || fail "the mesh stays: $(cat "$out")"
 
 begin wrong
 launch simulate "$inputs/simulated.toml" --machine missing.toml -o results

@@ -33,6 +33,7 @@ for ((pair = 1; pair <= pairs; ++pair)); do
 done
 for kind in same slow; do
   awk -v kind="$kind" '
+    { sub(/: .*/, "") }  # the reason
     /^strategy=.* (better|worse|indistinguishable)$/ { ++all; ++count[$NF] }
     END { printf "%s: %d comparisons:", kind, all
           for (verdict in count) printf " %d %s", count[verdict], verdict

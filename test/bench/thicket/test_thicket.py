@@ -65,6 +65,7 @@ class Profiles(unittest.TestCase):
         for name, path in self.files.items():
             document = json.loads(path.read_text())
             self.assertEqual(document["study"], "small_study")
+            self.assertIs(document["timing_reliable"], False)  # with two rounds
             for key, text in self.rows[name].items():
                 value = document["num_nodes" if key == "nodes" else key]
                 if isinstance(value, float):

@@ -68,7 +68,7 @@ class Tessera(ExecutableApplication):
             units=units,
             contexts=["case"],
         )
-    for key, units in {"cases_ok": "1", "best_samples_per_second": "samples/s"}.items():
+    for key, units in {"cases_ok": "1", "best_samples_per_second": "samples/s", "timing_reliable": "1"}.items():
         figure_of_merit(key, fom_regex=rf"FOM: {key} (?P<value>\S+) ", group_name="value", units=units)
 
     # Every loss right, every call, byte and allocation as planned.
