@@ -33,12 +33,12 @@ take_package_arguments() {
   output=$(cd "$o" && pwd)
 }
 
-# build_package: builds the programs in $build. Only a build for CUDA uses NCCL.
+# build_package: builds the programs in $build.
 build_package() {
   local -a options=(-D TESSERA_NATIVE=OFF -D "TESSERA_BUILD_TESTS=$with_tests") targets=(tessera_install)
   if [[ $with_tests == ON ]]; then targets+=(tessera_serial_tests tessera_mpi_tests); fi
   install_missing dnnl ParallelHDF5 Help2man Patchelf
-  if [[ $preset == cuda ]]; then use_cuda_kokkos; else options+=(-D TESSERA_ENABLE_NCCL=OFF); fi
+  if [[ $preset == cuda ]]; then use_cuda_kokkos; fi
   if ((jobs <= 4)); then options+=(-D CMAKE_UNITY_BUILD=ON); fi
   build=$root/build/package-$preset
   say "Configuring and building in $build ($jobs jobs)"

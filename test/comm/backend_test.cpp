@@ -26,14 +26,14 @@ TEST(Backend, IsMpiWhereNcclDoesNotWork) {
     return *message_library(choose_backend(Backend::automatic, facts)).backend;
   };
   EXPECT_EQ(automatic({false, true, true}), "mpi (this build does not include NCCL)");
-  EXPECT_EQ(automatic({true, false, 0}), "mpi (Kokkos has no CUDA device in this build)");
+  EXPECT_EQ(automatic({false, false, 0}), "mpi (Kokkos has no CUDA device in this build)");
   EXPECT_EQ(automatic({true, true, 2}), "mpi (ranks share a GPU, which NCCL does not allow)");
 }
 
 TEST(Backend, IsAnErrorIfNcclIsAskedForAndDoesNotWork) {
   EXPECT_EQ(refusal({false, true, true}),
             "distributed.backend = nccl: this build does not include NCCL; must be auto or mpi");
-  EXPECT_EQ(refusal({true, false, 0}),
+  EXPECT_EQ(refusal({false, false, 0}),
             "distributed.backend = nccl: Kokkos has no CUDA device in this build; must be auto or "
             "mpi");
   EXPECT_EQ(refusal({true, true, 2}),

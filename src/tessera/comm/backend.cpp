@@ -8,8 +8,8 @@ namespace tessera {
 
 BackendChoice choose_backend(Backend asked, const BackendFacts& facts) {
   if (asked == Backend::mpi) return {Backend::mpi, "asked for"};
-  const char* const obstacle = !facts.has_nccl   ? "this build does not include NCCL"
-                               : !facts.has_cuda ? "Kokkos has no CUDA device in this build"
+  const char* const obstacle = !facts.has_cuda   ? "Kokkos has no CUDA device in this build"
+                               : !facts.has_nccl ? "this build does not include NCCL"
                                : facts.ranks_per_gpu != 1
                                    ? "ranks share a GPU, which NCCL does not allow"
                                    : nullptr;

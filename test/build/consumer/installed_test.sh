@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # Uses the installed inputs, report, manual pages and completion.
-# usage: installed_test.sh PREFIX HELP2MAN_FOUND
+# usage: installed_test.sh PREFIX HELP2MAN_FOUND DEVICES   (DEVICES: Kokkos_DEVICES)
 set -uo pipefail
-prefix=$1 has_manual=$2 status=0
+prefix=$1 has_manual=$2 devices=$3 status=0
 share=$prefix/share
 
 fail() {
@@ -25,6 +25,14 @@ done
 expect "$("$prefix/bin/tessera-report" --help 2>&1)" "report"
 for script in npz.py thicket.py; do [[ -x $share/tessera/$script ]] || fail "no $script"; done
 [[ -f $share/tessera/report/page.css ]] || fail "the style sheet of the report is missing"
+
+# Without CUDA in Kokkos nothing needs the libraries of GPUs.
+if [[ $devices != *CUDA* ]]; then
+  for file in "$prefix"/bin/tessera{,-bench,-micro} "$prefix"/lib*/libtessera.so; do
+    if [[ -f $file ]] && readelf -d "$file" | grep -E 'NEEDED.*(nccl|cuda|cublas)'; then fail "$file needs libraries of GPUs"; fi
+  done
+  if grep -E 'nccl|cudart' "$prefix"/lib*/cmake/tessera/tesseraTargets*.cmake; then fail "the package needs libraries of GPUs"; fi
+fi
 
 if [[ $has_manual == TRUE || $has_manual == 1 ]]; then
   for page in "tessera run" "tessera-bench compare"; do

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//
-// Without a CUDA device in Kokkos this file is compiled, to keep it correct, but not used.
+// Without a CUDA device in Kokkos, only tests compile this file, with a stand-in for NCCL.
 #include <algorithm>
 #include <array>
 #include <chrono>
