@@ -77,6 +77,7 @@ CLI::Option& add_count(CLI::App& command, const char* names, T& value, const cha
   return *add(command, names, value, type, help).check(at_least_one());
 }
 
+/// The help shows the names as {a,b,c}, which shells complete.
 CLI::Validator one_of(const std::vector<std::string_view>& names) {
   return CLI::Validator(
       [names](const std::string& name) {
@@ -84,7 +85,7 @@ CLI::Validator one_of(const std::vector<std::string_view>& names) {
                    ? ""
                    : name + " " + must_be_one_of(name, names);
       },
-      "");
+      fmt::format("{{{}}}", join(names, ",")));
 }
 
 /// Adds an option whose value is a list with commas.

@@ -134,10 +134,21 @@ std::string word_of(std::string text) {
   return text.empty() || !is_letter(text.front()) ? "study_" + text : text;
 }
 
+const JobScheduler& scheduler_of(const JobsOptions& options) {
+  return *std::find_if(
+      std::begin(schedulers), std::end(schedulers),
+      [&](const JobScheduler& scheduler) { return options.scheduler == scheduler.name; });
+}
+
 std::map<std::string, std::string> values_of(const Job& job, const JobContext& context,
                                              Size minutes) {
   const Size on_node = std::min(job.ranks, context.ranks_per_node);
   const Size nodes = (job.ranks + context.ranks_per_node - 1) / context.ranks_per_node;
+  const bool has_gpus = context.times && context.times->machine.device == Device::gpu;
+  const JobScheduler& scheduler = scheduler_of(context.options);
+  const auto asked = [&](const char* text) {
+    return has_gpus ? fmt::format(fmt::runtime(text), on_node) : "";
+  };
   return {{"study", word_of(context.study.name)},
           {"name", job.name},
           {"nodes", std::to_string(nodes)},
@@ -145,6 +156,8 @@ std::map<std::string, std::string> values_of(const Job& job, const JobContext& c
           {"ranks_per_node", std::to_string(on_node)},
           {"threads", std::to_string(job.threads)},
           {"cpus_per_node", std::to_string(on_node * job.threads)},
+          {"gpus", asked(scheduler.gpus)},
+          {"launcher_gpus", asked(scheduler.launcher_gpus)},
           {"minutes", std::to_string(minutes)},
           {"time", fmt::format("{:02}:{:02}:00", minutes / 60, minutes % 60)},
           {"directory", context.directory.string()},
@@ -166,12 +179,6 @@ std::string submit_text(const fs::path& directory, const std::string& command,
       "# Submits all jobs. May be run again: a job whose cases have results ends at once.\n"
       "set -eu\ncd {}\nfor job in {}; do {} \"$job\"; done\n",
       directory.string(), join(files, " "), command);
-}
-
-const JobScheduler& scheduler_of(const JobsOptions& options) {
-  return *std::find_if(
-      std::begin(schedulers), std::end(schedulers),
-      [&](const JobScheduler& scheduler) { return options.scheduler == scheduler.name; });
 }
 
 }  // namespace

@@ -16,9 +16,17 @@ namespace tessera::bench {
 struct JobScheduler {
   const char* name;
   const char* submit;  ///< the command that submits a script
+  /// What asks for a GPU per rank, with {} for the GPUs of a node: in the job's options, and in
+  /// those of the launcher.
+  const char* gpus;
+  const char* launcher_gpus;
 };
+/// Slurm and PBS give all ranks of a node its GPUs, because binding one to each rank would keep
+/// them from each other's memory.
 inline constexpr JobScheduler schedulers[] = {
-    {"slurm", "sbatch"}, {"flux", "flux batch"}, {"pbs", "qsub"}};
+    {"slurm", "sbatch", "\n#SBATCH --gpus-per-node={}", ""},
+    {"flux", "flux batch", "\n# flux: --gpus-per-slot=1", " --gpus-per-task=1 -o gpu-affinity=off"},
+    {"pbs", "qsub", ":ngpus={}", ""}};
 
 /// A job, whose launch has exactly the ranks and threads that its cases need.
 struct Job {

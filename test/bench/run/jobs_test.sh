@@ -102,6 +102,23 @@ expect_code 0
 expect_line ' +5 +32768 +4096 +1 +[0-9]+  ranks-32768.sh'
 grep -q -- ' --machine ' "$here"/jobs/*.sh && fail "launches predict by the data sheet"
 grep -qx '# flux: --job-name=simulated-ranks-32768' "$here"/jobs/ranks-32768.sh || fail "the job is not named after the study"
+# A machine with GPUs has one for each rank.
+expect_gpus() {
+  begin "gpus-$1"
+  launch jobs "$inputs/simulated.toml" --scheduler "$1" --machine "$inputs/machines/gpu_cluster.toml" -o jobs
+  expect_code 0
+  for text in "${@:2}"; do
+    grep -qF -- "$text" "$here/jobs/ranks-32768.sh" || fail "no '$text' in $(head -20 "$here/jobs/ranks-32768.sh")"
+  done
+  launch jobs "$inputs/simulated.toml" --scheduler "$1" --machine "$inputs/machines/cpu_cluster.toml" \
+    --ranks 16 --strategy fsdp -o without
+  expect_code 0
+  grep -qE 'gpus-per|ngpus' "$here"/without/ranks-*.sh && fail "asks for GPUs of a machine that has none"
+  bash -n "$here/jobs/ranks-32768.sh"
+}
+expect_gpus slurm '#SBATCH --gpus-per-node=8'
+expect_gpus flux '# flux: --gpus-per-slot=1' '--gpus-per-task=1 -o gpu-affinity=off)'
+expect_gpus pbs ':ompthreads=1:ngpus=8'
 begin asked
 launch jobs "$inputs/simulated.toml" --scheduler flux --machine "$inputs/machines/gpu_cluster.toml" \
   --predict-by "$inputs/machines/cpu_cluster.toml" --ranks 16,32 --strategy fsdp -o jobs
