@@ -155,13 +155,16 @@ bool DirectoryLock::is_visible(const fs::path& directory, const std::string& own
   using Clock = std::chrono::steady_clock;
   const bool is_here = owner.starts_with(host_name() + "/");
   const Clock::time_point end = Clock::now() + std::chrono::seconds(is_here ? 0 : 30);
-  while (!text_of(directory / "lock").starts_with(owner)) {
+  const fs::path file = directory / "lock";
+  for (;;) {
+    const std::string text = text_of(file);
+    std::error_code unused;
+    // If the file is there and cannot be read, whatever opens a checkpoint next tells the reason.
+    if (text.starts_with(owner) || (text.empty() && fs::exists(file, unused))) return true;
     if (Clock::now() >= end) return false;
     std::this_thread::sleep_for(std::chrono::milliseconds(200));
-    std::error_code unused;
     fs::directory_iterator(directory, unused);  // makes NFS ask for new names
   }
-  return true;
 }
 
 DirectoryLock::~DirectoryLock() {

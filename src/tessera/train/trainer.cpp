@@ -353,12 +353,12 @@ void Trainer<T>::save(TrainingMetrics& metrics, Reporter<T>& reporter, bool is_l
 /// such a validation is one without a new smallest loss.
 template <class T>
 void Trainer<T>::check_validation(const TrainingMetrics& metrics) const {
-  const auto& [epoch, result] = metrics.validations.back();
+  const EpochValidation& last = metrics.validations.back();
   collectively(world_, [&] {
-    if (config_.training.patience == 0 && !std::isfinite(result.loss))
+    if (config_.training.patience == 0 && !std::isfinite(last.result.loss))
       throw Error(ExitCode::wrong_result,
-                  "training diverged: the validation loss of epoch {} is {}", epoch,
-                  std::isnan(result.loss) ? "not a number" : "infinite");
+                  "training diverged: the validation loss of epoch {} is {}", last.epoch,
+                  std::isnan(last.result.loss) ? "not a number" : "infinite");
   });
 }
 
