@@ -133,7 +133,12 @@ ln -s ../shared "$here/rank_1/saves"
 ) &
 launch_apart run "${tutorial[@]}" --set training.num_epochs=1000000
 wait
-expect_apart saves
+# The link may change between the check and the save.
+if grep -q '^tessera: error: saves/step_[0-9]*.h5.unfinished: cannot be opened: No such file or directory$' "$err"; then
+  expect_code 1
+else
+  expect_apart saves
+fi
 
 # Checkpoints and data with other contents on another rank.
 begin other-contents

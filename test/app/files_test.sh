@@ -62,7 +62,7 @@ limited() {
   code=$?
 }
 begin file-size-limit
-limited 1 plan "${tutorial[@]}" --json out.json
+limited 1 plan "${tutorial[@]}" --tensors --json out.json
 expect_code 1
 expect_one_error "cannot write out.json: File too large"
 large=(run "${tutorial[@]}" --quiet --set 'model.widths=[4,600000,1]' --set training.num_epochs=1 --set data.samples=64

@@ -77,7 +77,7 @@ TEST(AppendFile, ReportsARecordThatDoesNotFit) {
   const test::FileSizeLimit limit(4);
   const std::string partly = error_of([&] { file.append("123456\n"); });
   const std::string nothing = error_of([&] { file.append("123456\n"); });
-  EXPECT_EQ(partly, path + ": cannot write to it: No space left on device");
+  EXPECT_EQ(partly, path + ": cannot write to it: File too large");
   EXPECT_EQ(nothing, path + ": cannot write to it: File too large");
 }
 
