@@ -4,6 +4,7 @@
 #include <chrono>
 #include <csignal>
 #include <cstdlib>
+#include <pthread.h>
 #include <string>
 #include <thread>
 #include <unistd.h>
@@ -115,6 +116,34 @@ INSTANTIATE_TEST_SUITE_P(OfWide, Signals,
                          testing::Values("mlp", "residual_mlp", "transformer", "experts", "vae",
                                          "pinn", "fno"),
                          [](const auto& test) { return std::string(test.param); });
+
+/// Returns for every thread of the host space whether it blocks the signal.
+std::vector<int> blocked_on_every_thread(int signal) {
+  std::vector<int> blocked(Kokkos::DefaultHostExecutionSpace().concurrency());
+  on_every_thread([&](int i) {
+    sigset_t mask;
+    pthread_sigmask(SIG_BLOCK, nullptr, &mask);
+    blocked[i] = sigismember(&mask, signal);
+  });
+  return blocked;
+}
+
+void own_handler(int) {}
+
+TEST(StopSignals, RestoreHandlersAndMasks) {
+  for (const int signal : {SIGTERM, SIGUSR1, SIGINT}) {
+    // Shells let their background jobs ignore SIGINT, and what is ignored stays so.
+    const auto original = std::signal(signal, own_handler);
+    const std::vector<int> before = blocked_on_every_thread(signal);
+    {
+      const StopSignals signals(count);
+      EXPECT_EQ(blocked_on_every_thread(signal), std::vector<int>(before.size(), 1));
+      kill(getpid(), signal);
+    }
+    EXPECT_EQ(blocked_on_every_thread(signal), before);
+    EXPECT_EQ(std::signal(signal, original), own_handler);
+  }
+}
 
 /// Handles SIGPROF, as profilers do, as long as it lives.
 class ProfilerHandler {

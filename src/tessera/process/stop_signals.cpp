@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <pthread.h>
@@ -63,6 +64,14 @@ StopSignals::StopSignals(void (*again)(int signal))
 }
 
 StopSignals::~StopSignals() {
+  // A signal that has arrived must not meet the previous handler, which may end the process.
+  const auto is_pending = [] {
+    sigset_t pending;
+    sigpending(&pending);
+    return std::ranges::any_of(signals, [&](int one) { return sigismember(&pending, one) == 1; });
+  };
+  for (int i = 0; i < 1000 && is_pending(); ++i)
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
   for (std::size_t i = 0; i < signals.size(); ++i) sigaction(signals[i], &actions_[i], nullptr);
   on_each_host_thread([&](std::size_t i) { pthread_sigmask(SIG_SETMASK, &masks_[i], nullptr); });
 }

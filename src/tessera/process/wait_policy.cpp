@@ -35,7 +35,7 @@ bool should_limit_spins(const Environment& environment, int cores) {
 
 void limit_spins(char** argv) {
   if (!should_limit_spins(std::getenv, static_cast<int>(own_cores().size()))) return;
-  setenv("GOMP_SPINCOUNT", "2000", 0);
+  setenv("GOMP_SPINCOUNT", "4000", 0);
   execv("/proc/self/exe", argv);
 }
 

@@ -11,7 +11,7 @@ namespace tessera {
 bool should_limit_spins(const Environment& environment, int cores);
 
 /// Starts this program again with GOMP_SPINCOUNT, so that threads of OpenMP that wait spin for
-/// about 0.1 ms before they sleep. An OpenMP runtime reads the variable when it is loaded, so call
+/// 0.1 to 0.2 ms before they sleep. An OpenMP runtime reads the variable when it is loaded, so call
 /// this before MPI starts. Returns if should_limit_spins() says no or the system refuses.
 ///
 /// GCC's runtime spins for many milliseconds. If another process is busy on a core, the thread that
