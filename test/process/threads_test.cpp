@@ -101,7 +101,8 @@ TEST(Threads, SpinBrieflyUnlessTheUserSaysHowTheyWait) {
   EXPECT_EQ(should_limit_spins(with("OMP_NUM_THREADS", "2"), 2), has_openmp);
   EXPECT_FALSE(should_limit_spins(with("OMP_NUM_THREADS", "1"), 2));
   EXPECT_FALSE(should_limit_spins(with("", ""), 1)) << "one core runs one thread";
-  for (const char* name : {"OMP_WAIT_POLICY", "GOMP_SPINCOUNT", "KMP_BLOCKTIME", "KMP_LIBRARY"})
+  for (const char* name :
+       {"OMP_WAIT_POLICY", "GOMP_SPINCOUNT", "KMP_BLOCKTIME", "KMP_LIBRARY", "OMP_PROC_BIND"})
     EXPECT_FALSE(should_limit_spins(with(name, "1"), 2)) << name;
 }
 

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <fstream>
@@ -6,11 +7,32 @@
 #include <sched.h>
 #include <string_view>
 #include <unistd.h>
+#ifdef _OPENMP
+#include <omp.h>
+#endif
 
 #include <tessera/base/text.hpp>
 #include <tessera/process/host_info.hpp>
 
 namespace tessera {
+namespace {
+
+/// Returns the processors to which OpenMP binds threads; none without OMP_PROC_BIND.
+std::vector<int> processors_of_openmp() {
+  std::vector<int> processors;
+#ifdef _OPENMP
+  if (omp_get_proc_bind() == omp_proc_bind_false) return {};
+  for (int place = 0; place < omp_get_num_places(); ++place) {
+    std::vector<int> ids(omp_get_place_num_procs(place));
+    omp_get_place_proc_ids(place, ids.data());
+    processors.insert(processors.end(), ids.begin(), ids.end());
+  }
+  std::sort(processors.begin(), processors.end());
+#endif
+  return processors;
+}
+
+}  // namespace
 
 std::string host_name() {
   std::array<char, 256> name{};
@@ -31,6 +53,8 @@ std::string cpu_model() {
 }
 
 std::vector<int> cpu_set() {
+  // OpenMP binds the first thread before main() begins: the kernel reports its place only.
+  if (const std::vector<int> bound = processors_of_openmp(); !bound.empty()) return bound;
   // The kernel rejects a set that is smaller than its own, and does not report its size.
   for (int capacity = CPU_SETSIZE; capacity <= (1 << 20); capacity *= 2) {
     const std::unique_ptr<cpu_set_t, void (*)(cpu_set_t*)> set(CPU_ALLOC(capacity),

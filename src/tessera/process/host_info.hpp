@@ -10,7 +10,8 @@ namespace tessera {
 std::string host_name();
 std::string cpu_model();
 
-/// Returns the processors that the calling thread may run on, in ascending order.
+/// Returns the processors that the threads of this process may run on, in ascending order: those of
+/// OpenMP's places with OMP_PROC_BIND, otherwise those of the calling thread.
 std::vector<int> cpu_set();
 
 }  // namespace tessera

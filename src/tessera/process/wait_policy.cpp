@@ -19,14 +19,16 @@ constexpr bool has_openmp = true;
 constexpr bool has_openmp = false;
 #endif
 
-constexpr std::array wait_variables = {"OMP_WAIT_POLICY", "GOMP_SPINCOUNT", "KMP_BLOCKTIME",
-                                       "KMP_LIBRARY"};
+// With the last ones, OpenMP has bound this thread to its place, which a new start would inherit.
+constexpr std::array users_choices = {"OMP_WAIT_POLICY", "GOMP_SPINCOUNT",   "KMP_BLOCKTIME",
+                                      "KMP_LIBRARY",     "OMP_PROC_BIND",    "OMP_PLACES",
+                                      "KMP_AFFINITY",    "GOMP_CPU_AFFINITY"};
 
 }  // namespace
 
 bool should_limit_spins(const Environment& environment, int cores) {
   const bool is_chosen =
-      std::any_of(wait_variables.begin(), wait_variables.end(),
+      std::any_of(users_choices.begin(), users_choices.end(),
                   [&](const char* name) { return environment(name) != nullptr; });
   const char* threads = environment("OMP_NUM_THREADS");
   const bool has_one_thread = threads != nullptr && std::string_view(threads) == "1";
