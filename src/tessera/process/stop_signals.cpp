@@ -52,7 +52,7 @@ StopSignals::StopSignals(void (*again)(int signal))
     while (!sleep_until_stop(stopping, std::chrono::hours(1))) {
     }
   });
-  on_each_host_thread([&](std::size_t i) { pthread_sigmask(SIG_BLOCK, &blocked, &masks_[i]); });
+  on_each_host_thread([&](std::size_t i) { pthread_sigmask(SIG_BLOCK, &blocked, &masks_[i].set); });
   Action action{};
   action.sa_handler = record;
   // Interrupted system calls in libraries are restarted.
@@ -73,7 +73,8 @@ StopSignals::~StopSignals() {
   for (int i = 0; i < 1000 && is_pending(); ++i)
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
   for (std::size_t i = 0; i < signals.size(); ++i) sigaction(signals[i], &actions_[i], nullptr);
-  on_each_host_thread([&](std::size_t i) { pthread_sigmask(SIG_SETMASK, &masks_[i], nullptr); });
+  on_each_host_thread(
+      [&](std::size_t i) { pthread_sigmask(SIG_SETMASK, &masks_[i].set, nullptr); });
 }
 
 bool StopSignals::arrived() const { return first_arrival != 0; }

@@ -38,7 +38,10 @@ class StopSignals {
   static constexpr std::array signals{SIGTERM, SIGUSR1, SIGINT};
   using Action = struct sigaction;
   std::array<Action, signals.size()> actions_{};
-  std::vector<sigset_t> masks_;  ///< of each thread of the host space
+  struct Mask {
+    sigset_t set{};  // its struct has no name, and nvcc 13 fails to compile a vector of it
+  };
+  std::vector<Mask> masks_;  ///< of each thread of the host space
   std::jthread receiver_;
 };
 
