@@ -16,8 +16,8 @@
 #include <tessera/config/config_agreement.hpp>
 #include <tessera/config/config_rules.hpp>
 #include <tessera/config/to_plan_input.hpp>
-#include <tessera/mesh/mesh.hpp>
 #include <tessera/process/outcome.hpp>
+#include <tessera/tensor/mesh.hpp>
 #include <tessera/trace/waits.hpp>
 #include <tessera/train/checkpointing.hpp>
 #include <tessera/train/reporter.hpp>

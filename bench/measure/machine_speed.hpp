@@ -12,8 +12,8 @@
 #include <tessera/comm/backend.hpp>
 #include <tessera/comm/communicator.hpp>
 #include <tessera/config/config.hpp>
-#include <tessera/mesh/topology.hpp>
 #include <tessera/predict/machine.hpp>
+#include <tessera/tensor/topology.hpp>
 
 #include "document/document.hpp"
 

@@ -4,9 +4,9 @@
 
 #include <tessera/base/for_each.hpp>
 #include <tessera/base/view.hpp>
-#include <tessera/mesh/topology.hpp>
 #include <tessera/nn/products/gemm.hpp>
 #include <tessera/predict/wire_model.hpp>
+#include <tessera/tensor/topology.hpp>
 
 #include "measure/machine_parts.hpp"
 #include "measure/machine_speed.hpp"

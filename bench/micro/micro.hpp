@@ -12,8 +12,8 @@
 
 #include <tessera/base/alias.hpp>
 #include <tessera/comm/communicator.hpp>
-#include <tessera/mesh/mesh.hpp>
 #include <tessera/random/fill.hpp>
+#include <tessera/tensor/mesh.hpp>
 
 #include "measure/machine_speed.hpp"
 

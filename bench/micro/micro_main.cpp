@@ -14,12 +14,12 @@
 #include <tessera/comm/agree.hpp>
 #include <tessera/comm/nodes.hpp>
 #include <tessera/io/whole_file.hpp>
-#include <tessera/mesh/mesh.hpp>
 #include <tessera/process/kokkos_start.hpp>
 #include <tessera/process/launch.hpp>
 #include <tessera/process/provenance.hpp>
 #include <tessera/process/run_main.hpp>
 #include <tessera/process/standard_streams.hpp>
+#include <tessera/tensor/mesh.hpp>
 
 #include "cli/whole_number.hpp"
 #include "micro/micro.hpp"

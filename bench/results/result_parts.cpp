@@ -12,11 +12,11 @@
 #include <tessera/comm/share_json.hpp>
 #include <tessera/config/config_io.hpp>
 #include <tessera/config/to_plan_input.hpp>
-#include <tessera/mesh/mesh_layout.hpp>
 #include <tessera/plan/layout/rank_groups.hpp>
 #include <tessera/plan/pipeline/pipeline_timeline.hpp>
 #include <tessera/predict/machine_file.hpp>
 #include <tessera/predict/wire_model.hpp>
+#include <tessera/tensor/mesh_layout.hpp>
 #include <tessera/trace/waits.hpp>
 
 namespace tessera::bench {

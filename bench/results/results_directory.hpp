@@ -11,7 +11,7 @@
 #include <nlohmann/json.hpp>
 
 #include <tessera/io/file_uses.hpp>
-#include <tessera/mesh/mesh_shape.hpp>
+#include <tessera/tensor/mesh_shape.hpp>
 
 #include "measure/case_run.hpp"
 #include "results/case_result.hpp"

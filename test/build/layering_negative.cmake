@@ -23,7 +23,7 @@ expect_violation("src/tessera/nn must not depend on src/tessera/comm"
   src/tessera/nn/a.cpp "  #  include <tessera/comm/b.hpp>  // hidden" src/tessera/comm/b.hpp "")
 expect_violation("src/tessera/comm must not depend on src/tessera/train"
   src/tessera/comm/a.cpp "#include <tessera/train/b.hpp>" src/tessera/train/b.hpp "")
-expect_violation("mesh/a.cpp includes <mpi.h>" src/tessera/mesh/a.cpp "#include <mpi.h>")
+expect_violation("tensor/a.cpp includes <mpi.h>" src/tessera/tensor/a.cpp "#include <mpi.h>")
 expect_violation("src/tessera/config must not depend on src/tessera/engine"
   src/tessera/config/a.hpp "#include <tessera/engine/b.hpp>" src/tessera/engine/b.hpp "")
 expect_violation("app/main.cpp includes <mpi.h>" src/tessera/app/main.cpp "#include <mpi.h>")
@@ -43,4 +43,4 @@ expect_violation("no folder src/tessera/misc" src/tessera/misc/a.hpp "")
 expect_violation("plan and predict know neither MPI nor Views"
   src/tessera/plan/a.hpp "#include <tessera/base/view.hpp>" src/tessera/base/view.hpp "")
 expect_violation("plan/a.hpp reaches <tessera/comm/c.hpp>"
-  src/tessera/plan/a.hpp "#include <tessera/mesh/b.hpp>" src/tessera/mesh/b.hpp "#include <tessera/comm/c.hpp>" src/tessera/comm/c.hpp "")
+  src/tessera/plan/a.hpp "#include <tessera/tensor/b.hpp>" src/tessera/tensor/b.hpp "#include <tessera/comm/c.hpp>" src/tessera/comm/c.hpp "")

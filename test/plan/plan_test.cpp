@@ -5,7 +5,7 @@
 
 #include <gtest/gtest.h>
 
-#include <tessera/mesh/placement.hpp>
+#include <tessera/tensor/placement.hpp>
 
 #include "expect_error.hpp"
 #include "plan/plan_support.hpp"

@@ -5,8 +5,8 @@
 #include <gtest/gtest.h>
 
 #include <tessera/base/region.hpp>
-#include <tessera/mesh/mesh.hpp>
 #include <tessera/nn/products/gemm.hpp>
+#include <tessera/tensor/mesh.hpp>
 #include <tessera/trace/region_timer.hpp>
 
 namespace tessera {

@@ -2,9 +2,9 @@
 #include <tessera/app/commands.hpp>
 #include <tessera/comm/backend.hpp>
 #include <tessera/comm/nodes.hpp>
-#include <tessera/mesh/topology.hpp>
 #include <tessera/process/provenance.hpp>
 #include <tessera/process/standard_streams.hpp>
+#include <tessera/tensor/topology.hpp>
 
 namespace tessera {
 

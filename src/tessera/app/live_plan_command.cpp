@@ -7,8 +7,8 @@
 #include <tessera/config/config_agreement.hpp>
 #include <tessera/config/config_rules.hpp>
 #include <tessera/config/to_plan_input.hpp>
-#include <tessera/mesh/mesh_layout.hpp>
 #include <tessera/process/standard_streams.hpp>
+#include <tessera/tensor/mesh_layout.hpp>
 
 namespace tessera {
 namespace {

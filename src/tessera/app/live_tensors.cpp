@@ -5,11 +5,11 @@
 #include <fmt/format.h>
 
 #include <tessera/app/live_tensors.hpp>
-#include <tessera/array/inspect.hpp>
 #include <tessera/base/alias.hpp>
 #include <tessera/engine/replicas.hpp>
-#include <tessera/mesh/partition_spec.hpp>
 #include <tessera/plan/layout/rank_groups.hpp>
+#include <tessera/tensor/inspect.hpp>
+#include <tessera/tensor/partition_spec.hpp>
 
 namespace tessera {
 namespace {

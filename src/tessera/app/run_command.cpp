@@ -24,12 +24,12 @@
 #include <tessera/config/to_plan_input.hpp>
 #include <tessera/data/data_row.hpp>
 #include <tessera/io/whole_file.hpp>
-#include <tessera/mesh/mesh_layout.hpp>
 #include <tessera/predict/machine_file.hpp>
 #include <tessera/process/progress.hpp>
 #include <tessera/process/provenance.hpp>
 #include <tessera/process/standard_streams.hpp>
 #include <tessera/process/stop_signals.hpp>
+#include <tessera/tensor/mesh_layout.hpp>
 #include <tessera/train/config_files.hpp>
 #include <tessera/train/metrics_log.hpp>
 #include <tessera/train/trainer.hpp>

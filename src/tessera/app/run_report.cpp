@@ -10,7 +10,7 @@
 #include <tessera/app/validation_text.hpp>
 #include <tessera/base/text.hpp>
 #include <tessera/config/to_plan_input.hpp>
-#include <tessera/mesh/mesh_layout.hpp>
+#include <tessera/tensor/mesh_layout.hpp>
 
 namespace tessera {
 namespace {

@@ -6,8 +6,8 @@
 #include <nlohmann/json.hpp>
 
 #include <tessera/config/config.hpp>
-#include <tessera/mesh/mesh_shape.hpp>
 #include <tessera/plan/plan.hpp>
+#include <tessera/tensor/mesh_shape.hpp>
 #include <tessera/train/trainer.hpp>
 
 namespace tessera {

@@ -6,7 +6,7 @@
 #include <utility>
 
 #include <tessera/base/types.hpp>
-#include <tessera/mesh/mesh.hpp>
+#include <tessera/tensor/mesh.hpp>
 #include <tessera/trace/region_timer.hpp>
 
 namespace tessera {

@@ -16,7 +16,7 @@
 #include <tessera/checkpoint/differences.hpp>
 #include <tessera/checkpoint/hyperslabs.hpp>
 #include <tessera/io/hdf5_file.hpp>
-#include <tessera/mesh/placement.hpp>
+#include <tessera/tensor/placement.hpp>
 
 namespace tessera {
 namespace {

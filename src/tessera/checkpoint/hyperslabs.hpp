@@ -6,7 +6,7 @@
 
 #include <tessera/base/split.hpp>
 #include <tessera/io/hdf5_file.hpp>
-#include <tessera/mesh/global_index.hpp>
+#include <tessera/tensor/global_index.hpp>
 
 namespace tessera {
 

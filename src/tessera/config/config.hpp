@@ -14,12 +14,12 @@
 #include <tessera/base/types.hpp>
 #include <tessera/comm/comm_options.hpp>
 #include <tessera/data/data_config.hpp>
-#include <tessera/mesh/mesh_shape.hpp>
 #include <tessera/nn/models/models.hpp>
 #include <tessera/nn/products/matmul_precision.hpp>
 #include <tessera/optim/optimizer_config.hpp>
 #include <tessera/optim/schedule.hpp>
 #include <tessera/plan/plan_input.hpp>
+#include <tessera/tensor/mesh_shape.hpp>
 
 namespace tessera {
 

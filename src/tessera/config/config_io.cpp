@@ -5,7 +5,7 @@
 #include <tessera/config/settings.hpp>
 #include <tessera/config/toml_text.hpp>
 #include <tessera/io/whole_file.hpp>
-#include <tessera/mesh/mesh_shape.hpp>
+#include <tessera/tensor/mesh_shape.hpp>
 
 namespace tessera {
 namespace {

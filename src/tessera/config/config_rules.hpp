@@ -3,7 +3,7 @@
 
 #include <tessera/base/types.hpp>
 #include <tessera/config/config.hpp>
-#include <tessera/mesh/mesh_shape.hpp>
+#include <tessera/tensor/mesh_shape.hpp>
 
 namespace tessera {
 

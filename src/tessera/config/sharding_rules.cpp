@@ -7,8 +7,8 @@
 #include <tessera/config/sharding_rules.hpp>
 #include <tessera/config/to_plan_input.hpp>
 #include <tessera/config/toml_text.hpp>
-#include <tessera/mesh/rules.hpp>
 #include <tessera/plan/layout/strategy.hpp>
+#include <tessera/tensor/rules.hpp>
 
 namespace tessera {
 namespace {

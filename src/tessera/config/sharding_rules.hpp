@@ -8,7 +8,7 @@
 #include <vector>
 
 #include <tessera/config/config.hpp>
-#include <tessera/mesh/mesh_shape.hpp>
+#include <tessera/tensor/mesh_shape.hpp>
 
 /// Checks the mesh axes of parameters and batch. All functions throw ConfigError with the entry.
 /// The plan checks that a bias fits its kernel.

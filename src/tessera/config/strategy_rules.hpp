@@ -6,8 +6,8 @@
 #include <vector>
 
 #include <tessera/config/config.hpp>
-#include <tessera/mesh/mesh_shape.hpp>
 #include <tessera/plan/layout/strategy.hpp>
+#include <tessera/tensor/mesh_shape.hpp>
 
 namespace tessera {
 

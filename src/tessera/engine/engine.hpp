@@ -19,8 +19,8 @@
 #include <tessera/engine/plan_communicators.hpp>
 #include <tessera/engine/stage_messages.hpp>
 #include <tessera/engine/step_sums.hpp>
-#include <tessera/mesh/mesh.hpp>
 #include <tessera/plan/plan.hpp>
+#include <tessera/tensor/mesh.hpp>
 
 namespace tessera {
 

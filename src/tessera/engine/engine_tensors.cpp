@@ -4,10 +4,10 @@
 #include <tessera/base/alias.hpp>
 #include <tessera/base/region.hpp>
 #include <tessera/engine/engine.hpp>
-#include <tessera/mesh/redistribute_along.hpp>
 #include <tessera/nn/loss.hpp>
 #include <tessera/nn/products/convert.hpp>
 #include <tessera/optim/clipping.hpp>
+#include <tessera/tensor/redistribute_along.hpp>
 
 namespace tessera {
 namespace {

@@ -3,8 +3,8 @@
 
 #include <vector>
 
-#include <tessera/mesh/mesh.hpp>
 #include <tessera/plan/collectives.hpp>
+#include <tessera/tensor/mesh.hpp>
 
 namespace tessera {
 

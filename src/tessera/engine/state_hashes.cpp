@@ -5,8 +5,8 @@
 #include <tessera/base/element_hash.hpp>
 #include <tessera/base/for_each.hpp>
 #include <tessera/engine/state_hashes.hpp>
-#include <tessera/mesh/global_index.hpp>
 #include <tessera/plan/grains.hpp>
+#include <tessera/tensor/global_index.hpp>
 
 namespace tessera {
 namespace {

@@ -5,14 +5,14 @@
 #include <string>
 
 #include <tessera/base/types.hpp>
-#include <tessera/mesh/mesh_shape.hpp>
-#include <tessera/mesh/partition_spec.hpp>
-#include <tessera/mesh/rules.hpp>
 #include <tessera/nn/layers/layer_row.hpp>
 #include <tessera/nn/models/model_spec.hpp>
 #include <tessera/nn/products/matmul_precision.hpp>
 #include <tessera/plan/step_config.hpp>
 #include <tessera/plan/strategy_options.hpp>
+#include <tessera/tensor/mesh_shape.hpp>
+#include <tessera/tensor/partition_spec.hpp>
+#include <tessera/tensor/rules.hpp>
 
 namespace tessera {
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <tessera/mesh/mesh_layout.hpp>
 #include <tessera/plan/checkpoint_plan.hpp>
 #include <tessera/plan/plan_parts.hpp>
 #include <tessera/plan/plan_text.hpp>
+#include <tessera/tensor/mesh_layout.hpp>
 
 namespace tessera {
 namespace {

@@ -2,8 +2,8 @@
 #include <algorithm>
 #include <iterator>
 
-#include <tessera/mesh/partition_spec.hpp>
 #include <tessera/plan/plan_parts.hpp>
+#include <tessera/tensor/partition_spec.hpp>
 
 namespace tessera {
 

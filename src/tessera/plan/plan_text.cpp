@@ -8,13 +8,13 @@
 #include <fmt/format.h>
 
 #include <tessera/base/text.hpp>
-#include <tessera/mesh/mesh_layout.hpp>
 #include <tessera/plan/checkpoint_plan.hpp>
 #include <tessera/plan/folded_text.hpp>
 #include <tessera/plan/layout/rank_groups.hpp>
 #include <tessera/plan/pipeline/pipeline_timeline.hpp>
 #include <tessera/plan/plan_parts.hpp>
 #include <tessera/plan/plan_text.hpp>
+#include <tessera/tensor/mesh_layout.hpp>
 
 namespace tessera {
 namespace {

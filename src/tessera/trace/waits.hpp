@@ -5,7 +5,7 @@
 #include <vector>
 
 #include <tessera/comm/communicator.hpp>
-#include <tessera/mesh/mesh_shape.hpp>
+#include <tessera/tensor/mesh_shape.hpp>
 #include <tessera/trace/region_timer.hpp>
 
 namespace tessera {

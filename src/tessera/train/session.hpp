@@ -14,7 +14,7 @@
 #include <tessera/engine/replicas.hpp>
 #include <tessera/engine/state_hashes.hpp>
 #include <tessera/io/event_file.hpp>
-#include <tessera/mesh/mesh.hpp>
+#include <tessera/tensor/mesh.hpp>
 
 namespace tessera {
 

@@ -13,8 +13,8 @@
 #include <tessera/comm/ledger.hpp>
 #include <tessera/config/config.hpp>
 #include <tessera/engine/local_tensors.hpp>
-#include <tessera/mesh/mesh.hpp>
 #include <tessera/plan/plan.hpp>
+#include <tessera/tensor/mesh.hpp>
 #include <tessera/train/checkpointing.hpp>
 #include <tessera/train/reporter.hpp>
 #include <tessera/train/session.hpp>

@@ -3,10 +3,10 @@
 
 #include <vector>
 
-#include <tessera/mesh/transition.hpp>
 #include <tessera/nn/layers/layer_spec.hpp>
 #include <tessera/plan/layout/slot.hpp>
 #include <tessera/plan/plan_input.hpp>
+#include <tessera/tensor/transition.hpp>
 
 namespace tessera {
 

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include <tessera/base/split.hpp>
-#include <tessera/mesh/mesh_shape.hpp>
+#include <tessera/tensor/mesh_shape.hpp>
 
 namespace tessera {
 

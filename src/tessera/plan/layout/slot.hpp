@@ -8,9 +8,9 @@
 #include <tessera/base/names.hpp>
 #include <tessera/base/split.hpp>
 #include <tessera/base/types.hpp>
-#include <tessera/mesh/placement.hpp>
-#include <tessera/mesh/transition.hpp>
 #include <tessera/plan/layout/rank_set.hpp>
+#include <tessera/tensor/placement.hpp>
+#include <tessera/tensor/transition.hpp>
 
 namespace tessera {
 

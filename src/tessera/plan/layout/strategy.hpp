@@ -9,7 +9,7 @@
 #include <vector>
 
 #include <tessera/base/names.hpp>
-#include <tessera/mesh/mesh_shape.hpp>
+#include <tessera/tensor/mesh_shape.hpp>
 
 namespace tessera {
 

@@ -1,0 +1,254 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <cctype>
+#include <charconv>
+
+#include <fmt/format.h>
+
+#include <tessera/base/error.hpp>
+#include <tessera/base/text.hpp>
+#include <tessera/tensor/mesh_shape.hpp>
+
+namespace tessera {
+namespace {
+
+std::string size_text(Size size) {
+  for (const SizeWord& word : size_words)
+    if (word.size == size) return std::string(word.name);
+  return fmt::format("{}", size);
+}
+
+std::string spell(const std::vector<Axis>& axes) {
+  std::string text;
+  for (const Axis& axis : axes) {
+    if (!text.empty()) text += ',';
+    text += axis.name + "=" + size_text(axis.size);
+  }
+  return text;
+}
+
+template <class... Args>
+[[noreturn]] void reject_mesh(std::string_view value, fmt::format_string<Args...> allowed,
+                              Args&&... args) {
+  throw ConfigError("mesh", value, allowed, std::forward<Args>(args)...);
+}
+
+bool is_name(std::string_view name) {
+  const auto letter = [](unsigned char c) { return std::isalpha(c) != 0 || c == '_'; };
+  const auto tail = [&](unsigned char c) { return letter(c) || std::isdigit(c) != 0; };
+  return !name.empty() && letter(static_cast<unsigned char>(name[0])) &&
+         std::all_of(name.begin(), name.end(), tail);
+}
+
+/// Rejects bad names and sizes. `rest`: -1 is allowed, also several times.
+void check_axes(const std::vector<Axis>& axes, bool rest) {
+  const std::string text = spell(axes);
+  if (axes.empty()) reject_mesh("''", "must name at least one axis, as in data=4");
+  for (std::size_t a = 0; a < axes.size(); ++a) {
+    const Axis& axis = axes[a];
+    if (!is_name(axis.name)) reject_mesh(text, "'{}' is not an axis name", excerpt(axis.name));
+    for (std::size_t b = 0; b < a; ++b) {
+      if (axes[b].name == axis.name)
+        reject_mesh(text, "axis names must be unique, but '{}' is given twice", excerpt(axis.name));
+    }
+    if (axis.size <= 0 && !(rest && axis.size == size_rest)) {
+      reject_mesh(text, "sizes must be positive{}; '{}' has {}",
+                  rest ? " or one -1 (the remaining ranks)" : "", excerpt(axis.name), axis.size);
+    }
+  }
+}
+
+/// Returns the product of the positive sizes.
+Size product(const std::vector<Axis>& axes) {
+  Size ranks = 1;
+  for (const Axis& axis : axes) {
+    if (axis.size <= 0) continue;
+    if (ranks > most_ranks / axis.size)
+      reject_mesh(spell(axes), "has more than {} ranks, the most that MPI can number",
+                  with_thousands(most_ranks));
+    ranks *= axis.size;
+  }
+  return ranks;
+}
+
+Axis parse_axis(std::string_view part, std::string_view whole) {
+  const auto equals = part.find('=');
+  if (equals == std::string_view::npos)
+    reject_mesh(whole, "must be axes and sizes, as in data=2,model=4");
+  const std::string_view number = trim(part.substr(equals + 1));
+  Axis axis{std::string(trim(part.substr(0, equals))), 0};
+  for (const SizeWord& word : size_words)
+    if (word.name == number) return {axis.name, word.size};
+  const auto [end, failure] =
+      std::from_chars(number.data(), number.data() + number.size(), axis.size);
+  if (failure != std::errc{} || end != number.data() + number.size()) {
+    reject_mesh(whole, "the size of '{}' must be a whole number, nodes or per_node",
+                excerpt(axis.name));
+  }
+  return axis;
+}
+
+/// Replaces size_nodes and size_per_node by numbers.
+void count_nodes(std::vector<Axis>& axes, const Topology& topology) {
+  const std::string text = spell(axes);
+  for (Axis& axis : axes) {
+    if (axis.size != size_nodes && axis.size != size_per_node) continue;
+    if (!topology.is_known())
+      reject_mesh(text,
+                  "the number of nodes is known only in a launch; without one, set "
+                  "distributed.num_processes_per_node");
+    if (axis.size == size_per_node && !topology.per_node())
+      reject_mesh(text, "needs the same number of ranks on every node; the nodes are {}",
+                  nodes_text(topology));
+    axis.size = axis.size == size_nodes ? topology.num_nodes() : *topology.per_node();
+  }
+}
+
+}  // namespace
+
+std::vector<Axis> parse_axes(std::string_view text) {
+  std::vector<Axis> axes;
+  for (const std::string& part : split_text(text, ',')) axes.push_back(parse_axis(part, text));
+  return axes;
+}
+
+MeshShape::MeshShape(std::vector<Axis> axes) : axes_(std::move(axes)), strides_(axes_.size()) {
+  check_axes(axes_, false);
+  num_ranks_ = product(axes_);
+  Size stride = 1;
+  for (std::size_t a = axes_.size(); a-- > 0;) {
+    strides_[a] = stride;
+    stride *= axes_[a].size;
+  }
+}
+
+MeshShape MeshShape::parse(std::string_view text, const Topology& topology) {
+  return fit(parse_axes(text), topology);
+}
+
+MeshShape MeshShape::fit(std::vector<Axis> axes, const Topology& topology) {
+  count_nodes(axes, topology);
+  check_axes(axes, true);
+  const std::string text = spell(axes);
+  const Size known = product(axes), ranks = topology.ranks();
+  Axis* rest = nullptr;
+  for (Axis& axis : axes) {
+    if (axis.size != size_rest) continue;
+    if (rest != nullptr) reject_mesh(text, "only one size may be -1 (the remaining ranks)");
+    rest = &axis;
+  }
+  if (rest != nullptr) {
+    if (ranks < known || ranks % known != 0)
+      reject_mesh(text, "the other sizes multiply to {}, which does not evenly divide the {}",
+                  known, counted(ranks, "rank"));
+    rest->size = ranks / known;
+  } else if (known != ranks) {
+    reject_mesh(text, "the sizes multiply to {}, which does not match the {}", known,
+                counted(ranks, "rank"));
+  }
+  return MeshShape(std::move(axes));
+}
+
+std::vector<std::string> MeshShape::axis_names() const {
+  std::vector<std::string> names;
+  for (const Axis& axis : axes_) names.push_back(axis.name);
+  return names;
+}
+
+std::optional<std::size_t> MeshShape::find(std::string_view name) const {
+  for (std::size_t a = 0; a < axes_.size(); ++a) {
+    if (axes_[a].name == name) return a;
+  }
+  return std::nullopt;
+}
+
+std::size_t MeshShape::require(std::string_view name, std::string_view key) const {
+  if (const auto a = find(name)) return *a;
+  const std::vector<std::string> names = axis_names();
+  const auto nearest = suggest_nearest(name, names);
+  throw ConfigError(key, name, "must be an axis of the mesh {}{}", to_string(),
+                    nearest ? fmt::format(" (nearest: {})", *nearest) : "");
+}
+
+Size MeshShape::size_of(std::string_view name) const {
+  const auto a = find(name);
+  return a ? axes_[*a].size : 1;
+}
+
+std::vector<std::size_t> MeshShape::effective(const std::vector<std::string>& names) const {
+  std::vector<std::size_t> result;
+  for (std::size_t a = 0; a < axes_.size(); ++a) {
+    const bool named = std::find(names.begin(), names.end(), axes_[a].name) != names.end();
+    if (named && axes_[a].size > 1) result.push_back(a);
+  }
+  return result;
+}
+
+std::string MeshShape::group_name(const std::vector<std::string>& names) const {
+  std::vector<std::string> members;
+  for (const std::size_t a : effective(names)) members.push_back(axes_[a].name);
+  return join(members, "+");
+}
+
+Size MeshShape::group_size(const std::vector<std::string>& names) const {
+  return group_size(effective(names));
+}
+
+Size MeshShape::group_size(const std::vector<std::size_t>& axes) const {
+  Size ranks = 1;
+  for (const std::size_t a : axes) ranks *= axes_[a].size;
+  return ranks;
+}
+
+Size MeshShape::coordinate(Size rank, std::size_t axis) const {
+  return rank / strides_[axis] % axes_[axis].size;
+}
+
+Size MeshShape::coordinate(Size rank, const std::vector<std::size_t>& axes) const {
+  Size place = 0;
+  for (const std::size_t a : axes) place = place * axes_[a].size + coordinate(rank, a);
+  return place;
+}
+
+std::vector<Size> MeshShape::coordinates(Size rank) const {
+  std::vector<Size> result(axes_.size());
+  for (std::size_t a = 0; a < axes_.size(); ++a) result[a] = coordinate(rank, a);
+  return result;
+}
+
+Size MeshShape::first_of_group(const std::vector<std::size_t>& axes, Size rank) const {
+  for (const std::size_t a : axes) rank -= coordinate(rank, a) * strides_[a];
+  return rank;
+}
+
+std::vector<Size> MeshShape::group(const std::vector<std::size_t>& axes, Size rank) const {
+  std::vector<Size> members{first_of_group(axes, rank)};
+  for (const std::size_t a : axes) {
+    const std::vector<Size> firsts = std::exchange(members, {});
+    for (const Size first : firsts)
+      for (Size i = 0; i < axes_[a].size; ++i) members.push_back(first + i * strides_[a]);
+  }
+  return members;
+}
+
+Size MeshShape::group_below(const std::vector<std::size_t>& axes, Size rank) const {
+  Size below = 0, inner = group_size(axes);
+  for (const std::size_t a : axes) {
+    inner /= axes_[a].size;
+    const Size coordinate = std::min(rank / strides_[a], axes_[a].size);
+    below += coordinate * inner;
+    if (coordinate == axes_[a].size) return below;
+    rank -= coordinate * strides_[a];
+  }
+  return below + (rank > 0 ? 1 : 0);
+}
+
+Size MeshShape::rank_at(const std::vector<Size>& coordinates) const {
+  Size rank = 0;
+  for (std::size_t a = 0; a < axes_.size(); ++a) rank += coordinates.at(a) * strides_[a];
+  return rank;
+}
+
+std::string MeshShape::to_string() const { return spell(axes_); }
+
+}  // namespace tessera

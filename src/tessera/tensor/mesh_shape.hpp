@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <limits>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <tessera/base/types.hpp>
+#include <tessera/tensor/topology.hpp>
+
+namespace tessera {
+
+/// Sizes that the launch determines: the remaining ranks, the number of nodes, the ranks of a node.
+inline constexpr Size size_rest = -1;
+inline constexpr Size size_nodes = std::numeric_limits<Size>::min();
+inline constexpr Size size_per_node = size_nodes + 1;
+
+/// The spelling of sizes that are words.
+struct SizeWord {
+  std::string_view name;
+  Size size;
+};
+inline constexpr std::array<SizeWord, 2> size_words{
+    {{"nodes", size_nodes}, {"per_node", size_per_node}}};
+
+/// The limit of ranks: MPI numbers them by int.
+inline constexpr Size most_ranks = std::numeric_limits<int>::max();
+
+/// One named direction of a mesh.
+struct Axis {
+  std::string name;
+  Size size = 1;
+  friend bool operator==(const Axis&, const Axis&) = default;
+};
+
+/// Reads axes, as "data=nodes,model=4", and does not check their sizes. Throws ConfigError for the
+/// key "mesh" unless the text is a list of name=size, each size a whole number or one of
+/// size_words.
+std::vector<Axis> parse_axes(std::string_view text);
+
+/// A named N-D arrangement of ranks, row-major in the order of the axes: the last axis varies
+/// fastest. Plain data without MPI.
+class MeshShape {
+ public:
+  /// Throws ConfigError for the key "mesh" unless there is at least one axis, names are unique and
+  /// match [A-Za-z_][A-Za-z0-9_]*, and sizes are positive with a product of at most most_ranks.
+  explicit MeshShape(std::vector<Axis> axes);
+
+  /// Reads "data=2,model=4". A size may be "nodes" or "per_node". One size may be -1: the number of
+  /// ranks divided by the product of the other sizes. Throws ConfigError for the key "mesh" if the
+  /// product is not the number of ranks, or if a size needs nodes that are unknown or unequal.
+  static MeshShape parse(std::string_view text, const Topology& topology);
+
+  /// The same for a list of axes.
+  static MeshShape fit(std::vector<Axis> axes, const Topology& topology);
+
+  Size num_ranks() const { return num_ranks_; }
+  std::size_t num_axes() const { return axes_.size(); }
+  const std::vector<Axis>& axes() const { return axes_; }
+  std::vector<std::string> axis_names() const;
+
+  std::optional<std::size_t> find(std::string_view name) const;
+  /// Returns the position of an axis. Throws ConfigError for `key` with the nearest name if there
+  /// is none.
+  std::size_t require(std::string_view name, std::string_view key = "axis") const;
+  /// Returns 1 for an axis that the mesh does not have.
+  Size size_of(std::string_view name) const;
+
+  /// Returns the axes among `names` that are larger than 1, in the order of the mesh.
+  std::vector<std::size_t> effective(const std::vector<std::string>& names) const;
+  /// Returns the name of the group over several axes in the ledger and in plans: "data+fsdp", of
+  /// the axes larger than 1. Returns "" if there are none; such a group communicates nothing.
+  std::string group_name(const std::vector<std::string>& names) const;
+  /// Returns the number of ranks in that group.
+  Size group_size(const std::vector<std::string>& names) const;
+  Size group_size(const std::vector<std::size_t>& axes) const;
+
+  /// Returns the coordinates of a rank, one per axis.
+  std::vector<Size> coordinates(Size rank) const;
+  Size coordinate(Size rank, std::size_t axis) const;
+  /// Returns the number of a rank in its group over several axes, row-major in their order.
+  Size coordinate(Size rank, const std::vector<std::size_t>& axes) const;
+  Size rank_at(const std::vector<Size>& coordinates) const;
+  /// Return the lowest rank of a rank's group over several axes, and all its ranks, ascending.
+  Size first_of_group(const std::vector<std::size_t>& axes, Size rank) const;
+  std::vector<Size> group(const std::vector<std::size_t>& axes, Size rank) const;
+  /// Returns how many ranks in the group of rank 0 are less than `rank`.
+  Size group_below(const std::vector<std::size_t>& axes, Size rank) const;
+
+  /// "data=2,model=4"
+  std::string to_string() const;
+
+  friend bool operator==(const MeshShape&, const MeshShape&) = default;
+
+ private:
+  std::vector<Axis> axes_;
+  std::vector<Size> strides_;  // ranks between neighbours along an axis
+  Size num_ranks_ = 1;
+};
+
+}  // namespace tessera

@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+
+#include <tessera/base/error.hpp>
+#include <tessera/base/split.hpp>
+#include <tessera/base/text.hpp>
+#include <tessera/tensor/placement.hpp>
+
+namespace tessera {
+
+std::string to_string(const Placement& placement) {
+  if (placement.is_shard()) return fmt::format("Shard({})", placement.dim());
+  return placement.is_partial() ? "Partial" : "Replicate";
+}
+
+std::string to_string(const Placements& placements, const MeshShape& mesh) {
+  std::string text;
+  for (std::size_t a = 0; a < placements.size(); ++a) {
+    if (a > 0) text += ", ";
+    text += fmt::format("{}: {}", mesh.axes().at(a).name, to_string(placements[a]));
+  }
+  return text;
+}
+
+std::string to_string(const Shape& shape) {
+  std::string text = "(";
+  for (std::size_t d = 0; d < shape.size(); ++d) {
+    text += fmt::format("{}{}", d == 0 ? "" : ", ", shape[d]);
+  }
+  return text + (shape.size() == 1 ? ",)" : ")");
+}
+
+Placements replicated(const MeshShape& mesh) { return Placements(mesh.num_axes()); }
+
+void check_placements(const Placements& placements, const MeshShape& mesh,
+                      std::size_t tensor_rank) {
+  if (placements.size() != mesh.num_axes()) {
+    throw Error(ExitCode::usage, "{} placements for the mesh {}, which needs one per axis",
+                placements.size(), mesh.to_string());
+  }
+  for (const Placement& placement : placements) {
+    if (!placement.is_shard()) continue;
+    if (placement.dim() < 0 || static_cast<std::size_t>(placement.dim()) >= tensor_rank) {
+      throw Error(ExitCode::usage, "placements {}: a tensor with {} has no dimension {}",
+                  to_string(placements, mesh), counted(static_cast<Size>(tensor_rank), "dimension"),
+                  placement.dim());
+    }
+  }
+}
+
+Block local_block(const Shape& global_shape, const Placements& placements, const MeshShape& mesh,
+                  Size rank) {
+  Block block{Shape(global_shape.size(), 0), global_shape};
+  for (std::size_t a = 0; a < placements.size(); ++a) {
+    if (!placements[a].is_shard()) continue;
+    const auto d = static_cast<std::size_t>(placements[a].dim());
+    const Range part =
+        balanced_split(block.extent.at(d), mesh.axes()[a].size, mesh.coordinate(rank, a));
+    block.offset[d] += part.begin;
+    block.extent[d] = part.count;
+  }
+  return block;
+}
+
+}  // namespace tessera

@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include <tessera/base/placement.hpp>
+#include <tessera/tensor/mesh_shape.hpp>
+
+namespace tessera {
+
+/// One placement per mesh axis, in the order of the mesh. Where several axes shard one dimension,
+/// the earlier axis makes the outer split and the later one splits its parts again.
+using Placements = std::vector<Placement>;
+
+/// "Replicate", "Shard(0)", "Partial"
+std::string to_string(const Placement& placement);
+/// "data: Shard(0), model: Partial"
+std::string to_string(const Placements& placements, const MeshShape& mesh);
+/// "(4, 64)", "(7,)", "()"
+std::string to_string(const Shape& shape);
+
+/// Returns Replicate for every axis.
+Placements replicated(const MeshShape& mesh);
+
+/// Throws Error (usage) unless there is one placement per axis and every sharded dimension exists.
+void check_placements(const Placements& placements, const MeshShape& mesh, std::size_t tensor_rank);
+
+/// The part of a tensor that a rank holds: for each dimension, in global indices.
+struct Block {
+  Shape offset;
+  Shape extent;
+  friend bool operator==(const Block&, const Block&) = default;
+};
+
+/// Returns the block of `rank` by balanced splits; extents may be 0.
+Block local_block(const Shape& global_shape, const Placements& placements, const MeshShape& mesh,
+                  Size rank);
+
+}  // namespace tessera

@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <vector>
+
+#include <tessera/tensor/placement.hpp>
+#include <tessera/tensor/transition.hpp>
+
+namespace tessera {
+
+/// One transition along one axis of a mesh.
+struct RedistributeStep {
+  std::size_t axis = 0;
+  Placement from, to;
+  Transition transition = Transition::keep;
+  /// Elements of the full logical buffer of the collective: the block of the rank's group along the
+  /// axis; for an all-to-all the rank's own block. 0 for local steps.
+  Size payload_elements = 0;
+  friend bool operator==(const RedistributeStep&, const RedistributeStep&) = default;
+};
+
+/// Returns the steps that turn one set of placements into another. Every rank gets the same steps;
+/// payloads are those of `rank`, and differ where blocks are uneven.
+///
+/// Each axis goes to its new placement directly or by way of Replicate; axes of size 1 take no
+/// step. A step that cuts or joins dimension d needs that no later axis shards d, because the later
+/// axis splits the parts of the earlier one. Among the orders that satisfy this, the result sends
+/// the fewest elements in rings, then makes the fewest calls. Slices therefore come before
+/// reductions, and reductions before gathers. The search is over all orders of the axes that
+/// change: exponential in the number of axes, which is at most 5 in practice.
+///
+/// Throws Error (usage) for placements that do not match the mesh or the shape.
+std::vector<RedistributeStep> plan_redistribute(const Shape& global_shape, const Placements& from,
+                                                const Placements& to, const MeshShape& mesh,
+                                                Size rank);
+
+}  // namespace tessera

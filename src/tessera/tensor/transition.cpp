@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <tessera/base/split.hpp>
+#include <tessera/tensor/transition.hpp>
+
+namespace tessera {
+
+Shape part_of(Shape block, int dim, Size parts, Size part) {
+  Size& extent = block[static_cast<std::size_t>(dim)];
+  extent = balanced_split(extent, parts, part).count;
+  return block;
+}
+
+Size packed_elements(Placement before, Placement after, const Shape& group, Size ranks, Size rank) {
+  // Parts are contiguous unless an earlier dimension has several elements.
+  const auto cut = [](const Shape& block, int dim) {
+    const Size outer = num_elements({block.begin(), block.begin() + dim});
+    return outer <= 1 ? 0 : num_elements(block);
+  };
+  switch (transition(before, after)) {
+    case Transition::reduce_scatter:
+      return cut(group, after.dim());
+    case Transition::all_gather:
+      return cut(group, before.dim());
+    case Transition::all_to_all:
+      return cut(part_of(group, before.dim(), ranks, rank), after.dim()) +
+             cut(part_of(group, after.dim(), ranks, rank), before.dim());
+    case Transition::keep:
+    case Transition::all_reduce:
+    case Transition::slice:
+    case Transition::mask:
+    case Transition::embed:
+      return 0;
+  }
+  return 0;
+}
+
+}  // namespace tessera

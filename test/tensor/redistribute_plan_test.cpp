@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <tessera/tensor/redistribute_plan.hpp>
+
+#include "tensor/placements.hpp"
+
+namespace tessera {
+namespace {
+
+using namespace test::placements;
+
+const MeshShape kLine = MeshShape::parse("data=4", 4);
+const MeshShape kSquare = MeshShape::parse("data=2,model=2", 4);
+
+/// "all_gather model 24, slice data" and so on.
+std::string plan_text(const Shape& shape, const Placements& from, const Placements& to,
+                      const MeshShape& mesh, Size rank = 0) {
+  std::string text;
+  for (const RedistributeStep& step : plan_redistribute(shape, from, to, mesh, rank)) {
+    if (!text.empty()) text += ", ";
+    text += fmt::format("{} {}", name_of(step.transition), mesh.axes()[step.axis].name);
+    if (is_collective(step.transition)) text += fmt::format(" {}", step.payload_elements);
+  }
+  return text;
+}
+
+TEST(RedistributePlan, TakesOneStepOnALine) {
+  EXPECT_EQ(plan_text({6, 4}, {X}, {R}, kLine), "all_reduce data 24");
+  EXPECT_EQ(plan_text({6, 4}, {X}, {S0}, kLine), "reduce_scatter data 24");
+  EXPECT_EQ(plan_text({6, 4}, {S1}, {R}, kLine), "all_gather data 24");
+  EXPECT_EQ(plan_text({6, 4}, {R}, {S1}, kLine), "slice data");
+  EXPECT_EQ(plan_text({6, 4}, {S0}, {S1}, kLine), "all_to_all data 8");
+  EXPECT_EQ(plan_text({6, 4}, {R}, {X}, kLine), "mask data");
+  EXPECT_EQ(plan_text({6, 4}, {S0}, {X}, kLine), "embed data");
+  for (const Placement p : {R, S0, S1, X}) EXPECT_EQ(plan_text({6, 4}, {p}, {p}, kLine), "");
+}
+
+TEST(RedistributePlan, TakesNoStepOnAnAxisOfSizeOne) {
+  const MeshShape mesh = MeshShape::parse("data=1,model=2", 2);
+  EXPECT_EQ(plan_text({6, 4}, {S0, R}, {R, R}, mesh), "");
+  EXPECT_EQ(plan_text({6, 4}, {X, X}, {R, R}, mesh), "all_reduce model 24");
+  EXPECT_EQ(plan_text({6, 4}, {S0, S0}, {S1, R}, mesh), "all_gather model 24");
+}
+
+TEST(RedistributePlan, PayloadIsTheBlockOfTheGroup) {
+  EXPECT_EQ(plan_text({5, 4}, {S0, X}, {S0, R}, kSquare, 0), "all_reduce model 12");
+  EXPECT_EQ(plan_text({5, 4}, {S0, X}, {S0, R}, kSquare, 1), "all_reduce model 12");
+  EXPECT_EQ(plan_text({5, 4}, {S0, X}, {S0, R}, kSquare, 2), "all_reduce model 8");
+}
+
+TEST(RedistributePlan, ReleasesInnerAxesFirst) {
+  // The outer axis cannot be gathered while the inner one splits its parts.
+  EXPECT_EQ(plan_text({8, 4}, {S0, S0}, {R, S0}, kSquare),
+            "all_gather model 16, all_gather data 32, slice model");
+  EXPECT_EQ(plan_text({8, 4}, {S0, S0}, {R, R}, kSquare),
+            "all_gather model 16, all_gather data 32");
+  EXPECT_EQ(plan_text({8, 4}, {R, R}, {S0, S0}, kSquare), "slice data, slice model");
+  // An outer axis that shards the same dimension is not in the way.
+  EXPECT_EQ(plan_text({8, 4}, {S0, S0}, {S0, S1}, kSquare), "all_to_all model 8");
+  EXPECT_EQ(plan_text({8, 4}, {S0, S0}, {S1, S0}, kSquare),
+            "all_gather model 16, all_to_all data 16, slice model");
+}
+
+TEST(RedistributePlan, ShrinksBeforeItReducesAndReducesBeforeItGathers) {
+  EXPECT_EQ(plan_text({8, 4}, {R, X}, {S0, R}, kSquare), "slice data, all_reduce model 16");
+  EXPECT_EQ(plan_text({8, 4}, {S0, X}, {R, R}, kSquare), "all_reduce model 16, all_gather data 32");
+  EXPECT_EQ(plan_text({8, 4}, {X, S0}, {R, R}, kSquare), "all_reduce data 16, all_gather model 32");
+}
+
+TEST(RedistributePlan, TakesTheSameStepsOnEveryRank) {
+  const MeshShape mesh = MeshShape::parse("a=2,b=3,c=2", 12);
+  const std::vector<Placement> all = {R, X, S0, S1};
+  for (int code = 0; code < 4096; ++code) {
+    const auto pick = [&](int digit) {
+      return all[static_cast<std::size_t>(code >> (2 * digit) & 3)];
+    };
+    const Placements from = {pick(0), pick(1), pick(2)};
+    const Placements to = {pick(3), pick(4), pick(5)};
+    const auto first = plan_redistribute({7, 2}, from, to, mesh, 0);
+    const auto last = plan_redistribute({7, 2}, from, to, mesh, 11);
+    ASSERT_EQ(first.size(), last.size());
+    Placements now = from;
+    for (std::size_t s = 0; s < first.size(); ++s) {
+      EXPECT_EQ(first[s].axis, last[s].axis);
+      EXPECT_EQ(first[s].transition, last[s].transition);
+      EXPECT_EQ(first[s].from, now[first[s].axis]);
+      now[first[s].axis] = first[s].to;
+    }
+    EXPECT_EQ(now, to);
+  }
+}
+
+// The smaller axis gathers, although it is not the last, and the larger axis exchanges its blocks.
+// The other order sends half as much again, so no fixed order of the axes would do.
+TEST(RedistributePlan, SearchesForTheOrderOfAxes) {
+  const MeshShape mesh = MeshShape::parse("data=2,model=3", 6);
+  EXPECT_EQ(plan_text({24, 48}, {S1, S0}, {S0, S1}, mesh),
+            "all_gather data 384, all_to_all model 384, slice data");
+}
+
+}  // namespace
+}  // namespace tessera

@@ -1,0 +1,235 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <map>
+#include <random>
+
+#include <gtest/gtest.h>
+
+#include <tessera/tensor/redistribute.hpp>
+
+#include "device_data.hpp"
+#include "tensor/placements.hpp"
+
+namespace tessera {
+namespace {
+
+using test::to_device;
+using test::to_host;
+using namespace test::placements;
+using Element = std::int64_t;
+using Values = std::vector<Element>;
+
+/// Element i of the term that the ranks with these coordinates along the Partial axes hold.
+Element term(Size i, Size number) { return (i + 1) * 1009 + number * number * 31 * (i % 7 + 1); }
+
+/// A tensor whose terms all differ, and the whole that they sum to.
+struct Case {
+  ShardedTensor<Element> tensor;
+  Values whole;
+};
+
+Case make_case(const Mesh& mesh, const Shape& shape, const Placements& placements) {
+  Size terms = 1;
+  Size mine = 0;
+  for (std::size_t a = 0; a < placements.size(); ++a) {
+    if (!placements[a].is_partial()) continue;
+    terms *= mesh.shape().axes()[a].size;
+    mine = mine * mesh.shape().axes()[a].size + mesh.coordinates()[a];
+  }
+  Values own, whole;
+  for (Size i = 0; i < num_elements(shape); ++i) {
+    own.push_back(term(i, mine));
+    whole.push_back(0);
+    for (Size t = 0; t < terms; ++t) whole.back() += term(i, t);
+  }
+  Placements cut = placements;
+  for (Placement& p : cut) p = p.is_partial() ? R : p;
+  const auto block = from_global(mesh, shape, cut, to_device(own));
+  // An own copy: the slice may share the memory of the array.
+  return {{mesh, shape, placements, to_device(to_host(block.local()))}, whole};
+}
+
+/// Every element of a row-major block, in global flat indices.
+std::vector<Size> global_indices(const Shape& shape, const Block& block) {
+  std::vector<Size> indices = {0};
+  for (std::size_t d = 0; d < shape.size(); ++d) {
+    std::vector<Size> next;
+    for (const Size outer : indices) {
+      for (Size i = 0; i < block.extent[d]; ++i) {
+        next.push_back(outer * shape[d] + block.offset[d] + i);
+      }
+    }
+    indices = next;
+  }
+  return indices;
+}
+
+/// The reference: collects every rank's block with one plain all_gather over the world and puts the
+/// whole together on the host. Fails if replicas differ.
+Values assemble(const ShardedTensor<Element>& tensor) {
+  const Mesh& mesh = tensor.mesh();
+  const MeshShape& shape = mesh.shape();
+  std::vector<Size> counts;
+  for (Size r = 0; r < shape.num_ranks(); ++r) {
+    counts.push_back(
+        num_elements(local_block(tensor.global_shape(), tensor.placements(), shape, r).extent));
+  }
+  Size total = 0;
+  for (const Size count : counts) total += count;
+  const Vector<Element> all("all", static_cast<std::size_t>(total));
+  if (mesh.world().size() == 1) {
+    Kokkos::deep_copy(all, tensor.local());
+  } else {
+    mesh.world().all_gather(tensor.local(), all, counts);
+  }
+  const Values blocks = to_host(all);
+  Values whole(static_cast<std::size_t>(num_elements(tensor.global_shape())), 0);
+  auto next = blocks.begin();
+  std::map<Size, Values> first_replica;
+  for (Size r = 0; r < shape.num_ranks(); ++r) {
+    const Values mine(next, next + counts[static_cast<std::size_t>(r)]);
+    next += counts[static_cast<std::size_t>(r)];
+    std::vector<Size> first = shape.coordinates(r);
+    for (std::size_t a = 0; a < first.size(); ++a) {
+      if (tensor.placements()[a].is_replicate()) first[a] = 0;
+    }
+    if (const Size original = shape.rank_at(first); original != r) {
+      EXPECT_EQ(mine, first_replica.at(original)) << "replicas differ, rank " << r;
+      continue;
+    }
+    first_replica[r] = mine;
+    const auto indices = global_indices(
+        tensor.global_shape(), local_block(tensor.global_shape(), tensor.placements(), shape, r));
+    for (std::size_t i = 0; i < indices.size(); ++i) {
+      whole[static_cast<std::size_t>(indices[i])] += mine[i];
+    }
+  }
+  return whole;
+}
+
+/// The ledger that the plan predicts for this rank.
+std::vector<LedgerRow> planned_rows(const Mesh& mesh, const Shape& shape, const Placements& from,
+                                    const Placements& to) {
+  Ledger ledger;
+  for (const auto& step : plan_redistribute(shape, from, to, mesh.shape(), mesh.rank())) {
+    if (const auto operation = operation_of(step.transition)) {
+      ledger.axis(mesh.shape().axes()[step.axis].name)[static_cast<std::size_t>(*operation)].add(
+          step.payload_elements * static_cast<Size>(sizeof(Element)));
+    }
+  }
+  return ledger.rows();
+}
+
+void check(const Mesh& mesh, const Shape& shape, const Placements& from, const Placements& to) {
+  SCOPED_TRACE(mesh.shape().to_string() + " " + to_string(shape) + " from " +
+               to_string(from, mesh.shape()) + " to " + to_string(to, mesh.shape()));
+  const Case c = make_case(mesh, shape, from);
+  ASSERT_EQ(assemble(c.tensor), c.whole) << "the case itself is wrong";
+  const Values before = to_host(c.tensor.local());
+  mesh.world().ledger().reset();
+  const ShardedTensor<Element> result = redistribute(c.tensor, to);
+  EXPECT_EQ(mesh.world().ledger().rows(), planned_rows(mesh, shape, from, to));
+  EXPECT_EQ(result.placements(), to);
+  EXPECT_EQ(assemble(result), c.whole);
+  EXPECT_EQ(to_host(c.tensor.local()), before) << "the input was overwritten";
+}
+
+class Random {
+ public:
+  explicit Random(unsigned seed) : engine_(seed) {}
+  // std::uniform_int_distribution may differ between libraries; all ranks and runs must agree.
+  Size below(Size n) { return static_cast<Size>(engine_() % static_cast<std::uint64_t>(n)); }
+
+  MeshShape mesh(Size ranks) {
+    std::vector<Axis> axes;
+    const Size dims = 1 + below(3);
+    for (Size a = 0; a < dims; ++a) {
+      Size size = ranks;
+      if (a + 1 < dims) {
+        do size = 1 + below(ranks);
+        while (ranks % size != 0);
+      }
+      axes.push_back({std::string(1, static_cast<char>('a' + a)), size});
+      ranks /= size;
+    }
+    return MeshShape(axes);
+  }
+
+  Shape shape() {
+    static const Size extents[] = {0, 1, 2, 3, 4, 5, 7, 8, 11, 13};
+    Shape result(static_cast<std::size_t>(below(5)));
+    for (Size& extent : result) {
+      // Few empty ones: they hide mistakes.
+      extent = below(15) == 0 ? 0 : extents[1 + below(result.size() > 2 ? 5 : 9)];
+    }
+    return result;
+  }
+
+  Placements placements(const MeshShape& mesh, std::size_t tensor_rank) {
+    Placements result(mesh.num_axes());
+    for (Placement& p : result) {
+      const Size kind = below(4);
+      if (kind == 1) p = X;
+      if (kind > 1 && tensor_rank > 0) {
+        p = Placement::shard(static_cast<int>(below(static_cast<Size>(tensor_rank))));
+      }
+    }
+    return result;
+  }
+
+ private:
+  std::mt19937_64 engine_;
+};
+
+TEST(Redistribute, GivesTheSameWholeForRandomTransitions) {
+  CommOptions options;
+  options.check_collectives = true;
+  const Communicator world = Communicator::world(options);
+  for (unsigned seed = 0; seed < 20; ++seed) {
+    Random random(seed);
+    const Mesh mesh(world, random.mesh(world.size()));
+    for (int repeat = 0; repeat < 20; ++repeat) {
+      const Shape shape = random.shape();
+      check(mesh, shape, random.placements(mesh.shape(), shape.size()),
+            random.placements(mesh.shape(), shape.size()));
+    }
+  }
+}
+
+TEST(Redistribute, GivesTheSameWholeForEveryTransitionOnALine) {
+  const Communicator world = Communicator::world();
+  const Mesh mesh(world, MeshShape({{"data", world.size()}}));
+  for (const Placement from : {R, S0, S1, X}) {
+    for (const Placement to : {R, S0, S1, X}) {
+      check(mesh, {7, 5}, {from}, {to});
+      check(mesh, {2, 13}, {from}, {to});
+    }
+  }
+}
+
+TEST(Redistribute, SharesMemoryWhereItCan) {
+  const Communicator world = Communicator::world();
+  const Mesh mesh(world, MeshShape({{"data", world.size()}, {"model", 1}}));
+  const ShardedTensor<float> whole(mesh, {13, 3}, {R, R});
+  EXPECT_EQ(redistribute(whole, {R, R}).local().data(), whole.local().data());
+  EXPECT_EQ(redistribute(whole, {R, S1}).local().data(), whole.local().data());
+  const auto rows = redistribute(whole, {S0, R});
+  EXPECT_EQ(rows.local().data(), whole.local().data() + rows.block().offset[0] * 3);
+}
+
+TEST(Redistribute, ReducesInPlaceWithoutOtherReferences) {
+  const Communicator world = Communicator::world();
+  const Mesh mesh(world, MeshShape({{"data", world.size()}}));
+  Case c = make_case(mesh, {6, 5}, {X});
+  const Values before = to_host(c.tensor.local());
+  // The inner call returns an alias of the tensor.
+  EXPECT_EQ(to_host(redistribute(redistribute(c.tensor, {X}), {R}).local()), c.whole);
+  EXPECT_EQ(to_host(c.tensor.local()), before);
+  const Element* memory = c.tensor.local().data();
+  const auto reduced = redistribute(std::move(c.tensor), {R});
+  EXPECT_EQ(reduced.local().data(), memory);
+  EXPECT_EQ(to_host(reduced.local()), c.whole);
+}
+
+}  // namespace
+}  // namespace tessera
