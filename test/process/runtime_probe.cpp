@@ -103,8 +103,11 @@ int start_after_mpi(int argc, char** argv) {
 // All ranks may run on the first processor alone.
 int share_a_core(int argc, char** argv) {
   cpu_set_t set;
+  sched_getaffinity(0, sizeof set, &set);
+  int first = 0;
+  while (!CPU_ISSET(first, &set)) ++first;
   CPU_ZERO(&set);
-  CPU_SET(tessera::cpu_set().at(0), &set);
+  CPU_SET(first, &set);
   sched_setaffinity(0, sizeof set, &set);
   return tessera::run_main(argc, argv, [](Runtime&) { return ExitCode::ok; });
 }

@@ -1,13 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <map>
 #include <optional>
+#include <sched.h>
 #include <string>
 #include <vector>
 
+#include <Kokkos_Macros.hpp>
 #include <gtest/gtest.h>
+#ifdef KOKKOS_ENABLE_OPENMP
+#include <omp.h>
+#endif
 
+#include <tessera/process/host_info.hpp>
+#include <tessera/process/thread_binding.hpp>
 #include <tessera/process/threads.hpp>
-#include <tessera/process/wait_policy.hpp>
 
 #include "expect_error.hpp"
 
@@ -15,6 +21,7 @@ namespace tessera {
 namespace {
 
 using Sets = std::vector<std::vector<int>>;
+using Cores = std::map<int, std::vector<int>>;
 
 TEST(Threads, OfOneCoreCountOnce) {
   const auto siblings = [](int processor) -> std::string {
@@ -22,9 +29,10 @@ TEST(Threads, OfOneCoreCountOnce) {
     const auto found = cores.find(processor);
     return found == cores.end() ? "" : found->second;
   };
-  EXPECT_EQ(cores_of(std::vector{0, 1, 4, 5, 8}, siblings), (std::vector{0, 1, 8}));
-  EXPECT_EQ(cores_of(std::vector{5}, siblings), std::vector{1}) << "is not the core of 4";
-  EXPECT_EQ(cores_of({}, siblings), std::vector<int>{});
+  EXPECT_EQ(cores_of(std::vector{0, 1, 4, 5, 8}, siblings),
+            (Cores{{0, {0, 4}}, {1, {1, 5}}, {8, {8}}}));
+  EXPECT_EQ(cores_of(std::vector{5}, siblings), (Cores{{1, {5}}})) << "is not the core of 4";
+  EXPECT_EQ(cores_of({}, siblings), Cores{});
 }
 
 TEST(Threads, AreTheCoresOfARankDividedByTheRanksThatShareThem) {
@@ -88,23 +96,49 @@ TEST(Threads, AreRejectedIfTooMany) {
             "thread; build one with OpenMP: scripts/kokkos.sh --backend openmp");
 }
 
-TEST(Threads, SpinBrieflyUnlessTheUserSaysHowTheyWait) {
-  const auto with = [](const char* variable, const char* value) {
-    return [=](const char* name) { return std::string(name) == variable ? value : nullptr; };
-  };
-#ifdef KOKKOS_ENABLE_OPENMP
-  constexpr bool has_openmp = true;
-#else
-  constexpr bool has_openmp = false;
-#endif
-  EXPECT_EQ(should_limit_spins(with("", ""), 2), has_openmp);
-  EXPECT_EQ(should_limit_spins(with("OMP_NUM_THREADS", "2"), 2), has_openmp);
-  EXPECT_FALSE(should_limit_spins(with("OMP_NUM_THREADS", "1"), 2));
-  EXPECT_FALSE(should_limit_spins(with("", ""), 1)) << "one core runs one thread";
-  for (const char* name :
-       {"OMP_WAIT_POLICY", "GOMP_SPINCOUNT", "KMP_BLOCKTIME", "KMP_LIBRARY", "OMP_PROC_BIND"})
-    EXPECT_FALSE(should_limit_spins(with(name, "1"), 2)) << name;
+TEST(Threads, AreBoundIfNobodyElseMayRunOnTheirCores) {
+  const auto none = [](const char*) -> const char* { return nullptr; };
+  const Sets own = {{0, 1}, {2, 3}}, shared = {{0, 1}, {1, 2}};
+  EXPECT_TRUE(should_bind_threads(none, 0, own, 2));
+  EXPECT_TRUE(should_bind_threads(none, 1, own, 2));
+  EXPECT_FALSE(should_bind_threads(none, 0, own, 1)) << "one thread may move";
+  EXPECT_FALSE(should_bind_threads(none, 0, shared, 2)) << "rank 1 may run on core 1";
+  EXPECT_FALSE(should_bind_threads(none, 0, Sets{{0, 1, 2}}, 2)) << "another job may use a core";
+  EXPECT_FALSE(should_bind_threads(none, 0, Sets{{}}, 2)) << "unknown cores";
+  for (const std::string chosen :
+       {"OMP_PROC_BIND", "OMP_PLACES", "KMP_AFFINITY", "GOMP_CPU_AFFINITY"}) {
+    const auto users = [&](const char* name) { return name == chosen ? "false" : nullptr; };
+    EXPECT_FALSE(should_bind_threads(users, 0, own, 2)) << chosen;
+  }
 }
+
+#ifdef KOKKOS_ENABLE_OPENMP
+/// Returns the processors that each thread of OpenMP may run on.
+std::vector<int> processors_of_threads(int threads) {
+  std::vector<int> counts(threads);
+#pragma omp parallel num_threads(threads)
+  {
+    cpu_set_t set;
+    sched_getaffinity(0, sizeof set, &set);
+    counts[omp_get_thread_num()] = CPU_COUNT(&set);
+  }
+  return counts;
+}
+
+TEST(Threads, RunOnOneCoreEachUntilTheBindingEnds) {
+  const std::vector<std::vector<int>> places = own_places();
+  const auto threads = static_cast<int>(places.size());
+  const auto all = static_cast<int>(cpu_set().size());
+  {
+    const ThreadBinding binding;
+    const std::vector<int> counts = processors_of_threads(threads);
+    for (std::size_t t = 0; t < counts.size(); ++t)
+      EXPECT_EQ(counts[t], threads == 1 ? all : std::ssize(places[t])) << t;
+    EXPECT_EQ(std::ssize(cpu_set()), all) << "what the process may use does not change";
+  }
+  for (const int count : processors_of_threads(threads)) EXPECT_EQ(count, all);
+}
+#endif
 
 }  // namespace
 }  // namespace tessera

@@ -32,6 +32,27 @@ std::vector<int> processors_of_openmp() {
   return processors;
 }
 
+std::vector<int> read_cpu_set() {
+  // OpenMP binds the first thread before main() begins: the kernel reports its place only.
+  if (const std::vector<int> bound = processors_of_openmp(); !bound.empty()) return bound;
+  // The kernel rejects a set that is smaller than its own, and does not report its size.
+  for (int capacity = CPU_SETSIZE; capacity <= (1 << 20); capacity *= 2) {
+    const std::unique_ptr<cpu_set_t, void (*)(cpu_set_t*)> set(CPU_ALLOC(capacity),
+                                                               [](cpu_set_t* p) { CPU_FREE(p); });
+    const std::size_t bytes = CPU_ALLOC_SIZE(capacity);
+    if (sched_getaffinity(0, bytes, set.get()) != 0) {
+      if (errno == EINVAL) continue;
+      return {};
+    }
+    std::vector<int> processors;
+    for (int i = 0; i < capacity; ++i) {
+      if (CPU_ISSET_S(i, bytes, set.get())) processors.push_back(i);
+    }
+    return processors;
+  }
+  return {};
+}
+
 }  // namespace
 
 std::string host_name() {
@@ -52,25 +73,9 @@ std::string cpu_model() {
   return "unknown";
 }
 
-std::vector<int> cpu_set() {
-  // OpenMP binds the first thread before main() begins: the kernel reports its place only.
-  if (const std::vector<int> bound = processors_of_openmp(); !bound.empty()) return bound;
-  // The kernel rejects a set that is smaller than its own, and does not report its size.
-  for (int capacity = CPU_SETSIZE; capacity <= (1 << 20); capacity *= 2) {
-    const std::unique_ptr<cpu_set_t, void (*)(cpu_set_t*)> set(CPU_ALLOC(capacity),
-                                                               [](cpu_set_t* p) { CPU_FREE(p); });
-    const std::size_t bytes = CPU_ALLOC_SIZE(capacity);
-    if (sched_getaffinity(0, bytes, set.get()) != 0) {
-      if (errno == EINVAL) continue;
-      return {};
-    }
-    std::vector<int> processors;
-    for (int i = 0; i < capacity; ++i) {
-      if (CPU_ISSET_S(i, bytes, set.get())) processors.push_back(i);
-    }
-    return processors;
-  }
-  return {};
+const std::vector<int>& cpu_set() {
+  static const std::vector<int> processors = read_cpu_set();
+  return processors;
 }
 
 }  // namespace tessera

@@ -10,8 +10,9 @@ namespace tessera {
 std::string host_name();
 std::string cpu_model();
 
-/// Returns the processors that the threads of this process may run on, in ascending order: those of
-/// OpenMP's places with OMP_PROC_BIND, otherwise those of the calling thread.
-std::vector<int> cpu_set();
+/// Returns the processors that the threads of this process may run on, in ascending order: all
+/// processors of OpenMP's places with OMP_PROC_BIND, otherwise the calling thread's. Reads them the
+/// first time, before the runtime binds threads.
+const std::vector<int>& cpu_set();
 
 }  // namespace tessera

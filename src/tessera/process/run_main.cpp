@@ -12,7 +12,6 @@
 #include <tessera/process/log.hpp>
 #include <tessera/process/run_main.hpp>
 #include <tessera/process/standard_streams.hpp>
-#include <tessera/process/wait_policy.hpp>
 
 namespace tessera {
 namespace {
@@ -72,7 +71,6 @@ int run_program(int argc, char** argv,
     if (launch && launch->rank > 0) return static_cast<int>(ExitCode::ok);
     return report(outcome_of([&] { return (*single)(ranks); }));
   }
-  limit_spins(argv);
   return run_main(argc, argv, [&](Runtime& runtime) {
     runtime.check_same_arguments();
     return std::get<ParallelTask>(task)(runtime);

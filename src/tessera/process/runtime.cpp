@@ -24,6 +24,7 @@
 #include <tessera/process/runtime.hpp>
 #include <tessera/process/same_arguments.hpp>
 #include <tessera/process/share_text.hpp>
+#include <tessera/process/thread_binding.hpp>
 #include <tessera/process/threads.hpp>
 #include <tessera/process/wait_limit.hpp>
 
@@ -201,6 +202,7 @@ struct Runtime::State {
   MpiSession mpi;
   BlasStatus blas;
   std::optional<KokkosSession> kokkos;
+  std::optional<ThreadBinding> binding;
 
   State(int& argc, char**& argv)
       : arguments(argv, argv + argc),
@@ -214,9 +216,13 @@ struct Runtime::State {
     const std::vector<std::vector<int>> cores = cores_of_node(mpi);
     const std::optional<int> threads = choose_threads(mpi, arguments, cores);
     on_all_ranks(mpi, [&] {
+      const bool starts_kokkos = !Kokkos::is_initialized();
       kokkos.emplace(argc, argv, threads);
       serial_below();  // rejects a bad value
-      blas.threads = limit_blas_threads(Kokkos::DefaultHostExecutionSpace().concurrency());
+      const int concurrency = Kokkos::DefaultHostExecutionSpace().concurrency();
+      if (starts_kokkos && should_bind_threads(std::getenv, mpi.local_rank, cores, concurrency))
+        binding.emplace();
+      blas.threads = limit_blas_threads(concurrency);
     });
     check_shared_gpus(mpi);
     warn_of_shared_cores(mpi, cores);

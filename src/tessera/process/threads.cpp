@@ -29,19 +29,31 @@ std::string siblings_on_linux(int processor) {
 
 }  // namespace
 
-std::vector<int> cores_of(std::span<const int> processors,
-                          const std::function<std::string(int)>& siblings) {
-  std::set<int> cores;
+std::map<int, std::vector<int>> cores_of(std::span<const int> processors,
+                                         const std::function<std::string(int)>& siblings) {
+  std::map<int, std::vector<int>> cores;
   for (const int processor : processors) {
     int lowest = processor;
     const std::string all = siblings(processor);
     std::from_chars(all.data(), all.data() + all.size(), lowest);
-    cores.insert(lowest);
+    cores[lowest].push_back(processor);
   }
-  return {cores.begin(), cores.end()};
+  return cores;
 }
 
-std::vector<int> own_cores() { return cores_of(cpu_set(), siblings_on_linux); }
+std::vector<int> own_cores() {
+  std::vector<int> cores;
+  for (const auto& [core, processors] : cores_of(cpu_set(), siblings_on_linux))
+    cores.push_back(core);
+  return cores;
+}
+
+std::vector<std::vector<int>> own_places() {
+  std::vector<std::vector<int>> places;
+  for (const auto& [core, processors] : cores_of(cpu_set(), siblings_on_linux))
+    places.push_back(processors);
+  return places;
+}
 
 int threads_of_rank(int local_rank, std::span<const std::vector<int>> cores) {
   const std::vector<int>& mine = cores[local_rank];

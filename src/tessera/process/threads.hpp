@@ -2,6 +2,7 @@
 #pragma once
 
 #include <functional>
+#include <map>
 #include <optional>
 #include <span>
 #include <string>
@@ -11,13 +12,16 @@
 
 namespace tessera {
 
-/// Returns the cores of `processors`, each by its lowest processor. `siblings` returns the hardware
-/// threads of a processor's core, such as "0,4" or "0-1"; "" if they are unknown.
-std::vector<int> cores_of(std::span<const int> processors,
-                          const std::function<std::string(int)>& siblings);
+/// Returns the processors of each core, by the core's lowest processor, which need not be one of
+/// `processors`. `siblings` returns the hardware threads of a processor's core, such as "0,4" or
+/// "0-1"; "" if they are unknown.
+std::map<int, std::vector<int>> cores_of(std::span<const int> processors,
+                                         const std::function<std::string(int)>& siblings);
 
-/// Returns cores_of() the processors that this process may run on.
+/// Returns the cores that this process may run on, each by its lowest processor.
 std::vector<int> own_cores();
+/// Returns the processors of each of own_cores() that this process may run on.
+std::vector<std::vector<int>> own_places();
 
 /// Returns the number of threads of a rank, at least 1: its cores, divided by the number of ranks
 /// of its node that may run on some of them. `cores[i]` holds the cores of the node's rank i.
