@@ -28,6 +28,16 @@ foreach(name run study test kokkos opifex_tutorial gpu_check)
   endif()
 endforeach()
 
+# The page of the examples shows the one that a test builds and runs.
+if(EXISTS ${SOURCE_DIR}/src/examples/tutorial.cpp)
+  file(READ ${SOURCE_DIR}/src/examples/README.md page)
+  file(READ ${SOURCE_DIR}/src/examples/tutorial.cpp example)
+  string(FIND "${page}" "```cpp\n${example}```" at)
+  if(at EQUAL -1)
+    message(SEND_ERROR "src/examples/README.md does not show src/examples/tutorial.cpp as it is")
+  endif()
+endif()
+
 if(EXISTS ${SOURCE_DIR}/README.md)
   file(READ ${SOURCE_DIR}/README.md readme)
   string(REGEX MATCHALL "scripts/[A-Za-z0-9_.-]*[A-Za-z0-9_]|inputs/[A-Za-z0-9_.-]*[A-Za-z0-9_]" named
@@ -39,10 +49,11 @@ if(EXISTS ${SOURCE_DIR}/README.md)
     endif()
   endforeach()
 
-  # The README shows the example that a test builds and runs.
-  file(READ ${SOURCE_DIR}/src/examples/tutorial.cpp example)
-  string(FIND "${readme}" "```cpp\n${example}```" at)
-  if(at EQUAL -1)
-    message(SEND_ERROR "README.md does not show src/examples/tutorial.cpp as it is")
+  # The front page is read in five minutes.
+  string(REGEX REPLACE "[];[]" "x" plain "${readme}")
+  string(REGEX MATCHALL "[^ \t\n]+" words "${plain}")
+  list(LENGTH words count)
+  if(count GREATER 1000)
+    message(SEND_ERROR "README.md has ${count} words, more than 1,000")
   endif()
 endif()
