@@ -57,7 +57,7 @@ void for_each_part(const Engine<T>& engine, Size rank, const F& f) {
   for (const CheckpointPart& part : checkpoint_parts(engine.plan(), rank)) {
     const CheckpointTensor& tensor = tensors[part.tensor];
     std::vector<StateOf<T>> expected;
-    for_each_run(tensor.shape, part.part.block, part.part.kept, [&](Size, Size place, Size count) {
+    for_each_run(tensor.shape, part.part.piece, part.part.kept, [&](Size, Size place, Size count) {
       for (Size i = 0; i < count; ++i)
         expected.push_back(element_of<StateOf<T>>(tensor.name, place + i));
     });

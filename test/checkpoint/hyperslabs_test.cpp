@@ -19,7 +19,7 @@ std::vector<Size> places_in(const std::vector<Hyperslab>& slabs, const Shape& wh
 }
 
 /// Checks hyperslabs and runs of every range of a block against its elements.
-void expect_all_ranges(const Shape& whole, const Block& block) {
+void expect_all_ranges(const Shape& whole, const Piece& block) {
   const GlobalIndex place_of(whole, block);
   const Size all = num_elements(block.extent);
   for (Size begin = 0; begin <= all; ++begin)
@@ -49,7 +49,7 @@ TEST(Hyperslabs, CoverEveryRangeOfABlock) {
 }
 
 TEST(Hyperslabs, WholeRowsAreOneHyperslabAndOneRun) {
-  const Block whole{{0, 0}, {5, 7}};
+  const Piece whole{{0, 0}, {5, 7}};
   EXPECT_EQ(hyperslabs_of(whole, {0, 35}), (std::vector<Hyperslab>{{{0, 0}, {5, 7}}}));
   EXPECT_EQ(hyperslabs_of(whole, {7, 14}), (std::vector<Hyperslab>{{{1, 0}, {2, 7}}}));
   int runs = 0;

@@ -54,7 +54,7 @@ TEST(CheckpointPlan, EachElementIsWrittenOnceByAllRanksTogether) {
     for (Size rank = 0; rank < plan.input.mesh.num_ranks(); ++rank) {
       bytes += checkpoint_bytes(plan, rank).written;
       for (const CheckpointPart& part : checkpoint_parts(plan, rank)) {
-        const Block& block = part.part.block;
+        const Piece& block = part.part.piece;
         const Shape& shape = tensors[part.tensor].shape;
         for (Size i = part.written().begin; i < part.written().end(); ++i) {
           Size place = 0, rest = i, below = num_elements(block.extent);

@@ -91,9 +91,9 @@ TEST(Layouts, BlocksAndBiasesFollowTheKernel) {
   const Plan plan = make_plan(input);
   const std::vector<ParameterPlan>& all = plan.stages.front().parameters.parameters;
   ASSERT_EQ(all.size(), 6u);
-  EXPECT_EQ(plan.block(1, all[0]), (Block{{0, 2}, {2, 2}}));
-  EXPECT_EQ(plan.block(1, all[2]), (Block{{2, 0}, {2, 6}}));
-  EXPECT_EQ(plan.block(1, all[4]), (Block{{0, 0}, {6, 8}}));
+  EXPECT_EQ(plan.piece(1, all[0]), (Piece{{0, 2}, {2, 2}}));
+  EXPECT_EQ(plan.piece(1, all[2]), (Piece{{2, 0}, {2, 6}}));
+  EXPECT_EQ(plan.piece(1, all[4]), (Piece{{0, 0}, {6, 8}}));
   EXPECT_EQ(all[1].along_model, Placement::shard(0));
   EXPECT_EQ(all[3].along_model, Placement::replicate());
   EXPECT_EQ(all[5].along_model, Placement::replicate());

@@ -139,10 +139,10 @@ void expect_groups_right(const Plan& plan) {
     for (const RankGroup<LocalPart>& group : parts.groups)
       for (const int rank : ranks_of(parts.boxes, group.boxes)) {
         if (tensor.parameter < 0 && tensor.experts > 0) continue;
-        const Block block =
+        const Piece block =
             tensor.parameter >= 0
-                ? plan.block(rank, layout.parameters[tensor.parameter])
-                : local_block(tensor.shape, tensor.placements, plan.input.mesh, rank);
+                ? plan.piece(rank, layout.parameters[tensor.parameter])
+                : piece(tensor.shape, cuts_of(tensor.placements), plan.input.mesh, rank);
         EXPECT_EQ(group.value.shape, block.extent) << tensor.path << ", rank " << rank;
         Size kept = num_elements(block.extent);
         if (tensor.in_shares) {

@@ -49,7 +49,7 @@ std::vector<Size> global_places(const Plan& plan, Size rank, Size bucket) {
   std::vector<Size> places(static_cast<std::size_t>(layout.buckets[bucket].elements), -1);
   Size begin = 0;  // of the parameter among all
   for (const ParameterPlan& parameter : layout.parameters) {
-    const Block block = plan.block(rank, parameter);
+    const Piece block = plan.piece(rank, parameter);
     const Size columns = block.extent.back();
     for (Size i = 0; parameter.bucket == bucket && i < num_elements(block.extent); ++i) {
       const Size row = parameter.shape.size() > 1 ? block.offset[0] + i / columns : 0;
@@ -111,7 +111,7 @@ TEST(Units, BucketsAreEqualOnAllRanksOfModelAndHoldEveryParameterOnce) {
           EXPECT_EQ(parameter.place.begin, at);
           at = parameter.place.end();
           for (Size rank = 0; rank < plan.input.mesh.num_ranks(); ++rank)
-            EXPECT_LE(num_elements(plan.block(rank, parameter).extent), parameter.place.count);
+            EXPECT_LE(num_elements(plan.piece(rank, parameter).extent), parameter.place.count);
         }
       }
       EXPECT_EQ(bucket.elements, at);
@@ -145,10 +145,13 @@ TEST(Units, SharesCoverEachBucketOnceAndFollowOneAnother) {
   for_plans([](const Plan& plan) {
     const MeshShape& mesh = plan.input.mesh;
     const std::vector<BucketPlan>& buckets = plan.stages.front().parameters.buckets;
-    const Size shards = mesh.group_size(shard_axes(plan.input.strategy, mesh));
+    const std::vector<std::size_t> sharding = mesh.effective(shard_axes(plan.input.strategy, mesh));
     std::vector<Size> next(buckets.size());
-    for (Size shard = 0; shard < shards; ++shard) {
-      const StatePlan state = plan_state(plan.input, buckets, {shards, shard}, {});
+    Size shard = 0;
+    for (Size rank = 0; rank < mesh.num_ranks(); ++rank) {
+      if (mesh.coordinate(rank, sharding) != shard) continue;
+      ++shard;
+      const StatePlan state = plan_state(plan.input, buckets, rank);
       Size whole = 0, shares = 0;
       for (std::size_t b = 0; b < next.size(); ++b) {
         const BucketPlace& place = state.buckets[b];

@@ -24,7 +24,7 @@ TEST(InspectSharding, ListsBlocksAndTheirHolders) {
 
 TEST(InspectSharding, IsShortForBigMeshes) {
   const MeshShape mesh = MeshShape::parse("data=100000", 100000);
-  EXPECT_NE(inspect_sharding("x", {200000}, {Placement::shard(0)}, mesh).find("99984 more blocks"),
+  EXPECT_NE(inspect_sharding("x", {200000}, {Placement::shard(0)}, mesh).find("99984 more pieces"),
             std::string::npos);
 }
 

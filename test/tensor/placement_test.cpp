@@ -73,45 +73,5 @@ TEST(Placements, AreChecked) {
             "data: Shard(0), fsdp: Replicate, model: Partial");
 }
 
-TEST(LocalBlock, NestsTheLaterAxisInsideTheEarlier) {
-  const MeshShape mesh = MeshShape::parse("a=2,b=2", 4);
-  const auto rows = [&](Size n, Size rank) {
-    const Block block = local_block({n, 3}, {kShard0, kShard0}, mesh, rank);
-    EXPECT_EQ(block.extent[1], 3);
-    return std::pair(block.offset[0], block.extent[0]);
-  };
-  // 7 rows: 4 and 3 on the outer axis, then 2+2 and 2+1.
-  EXPECT_EQ(rows(7, 0), (std::pair<Size, Size>(0, 2)));
-  EXPECT_EQ(rows(7, 1), (std::pair<Size, Size>(2, 2)));
-  EXPECT_EQ(rows(7, 2), (std::pair<Size, Size>(4, 2)));
-  EXPECT_EQ(rows(7, 3), (std::pair<Size, Size>(6, 1)));
-  EXPECT_EQ(rows(1, 0), (std::pair<Size, Size>(0, 1)));
-  EXPECT_EQ(rows(1, 3).second, 0);
-}
-
-TEST(LocalBlock, CoversEveryElementOncePerReplica) {
-  for (const Shape& shape : {Shape{7, 5}, Shape{1, 13}, Shape{0, 4}, Shape{12, 3}}) {
-    for (const auto& placements :
-         {Placements{kShard0, kShard0, kShard0}, Placements{kShard1, kWhole, kShard0},
-          Placements{kShard0, kShard1, kShard0}, Placements{kWhole, kWhole, kWhole}}) {
-      Size replicas = 1;
-      for (std::size_t a = 0; a < 3; ++a) {
-        if (!placements[a].is_shard()) replicas *= kMesh.axes()[a].size;
-      }
-      std::vector<Size> held(static_cast<std::size_t>(num_elements(shape)), 0);
-      for (Size rank = 0; rank < kMesh.num_ranks(); ++rank) {
-        const Block block = local_block(shape, placements, kMesh, rank);
-        for (Size i = 0; i < block.extent[0]; ++i) {
-          for (Size j = 0; j < block.extent[1]; ++j) {
-            ++held[static_cast<std::size_t>((block.offset[0] + i) * shape[1] + block.offset[1] +
-                                            j)];
-          }
-        }
-      }
-      for (const Size count : held) EXPECT_EQ(count, replicas);
-    }
-  }
-}
-
 }  // namespace
 }  // namespace tessera

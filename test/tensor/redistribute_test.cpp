@@ -50,7 +50,7 @@ Case make_case(const Mesh& mesh, const Shape& shape, const Placements& placement
 }
 
 /// Every element of a row-major block, in global flat indices.
-std::vector<Size> global_indices(const Shape& shape, const Block& block) {
+std::vector<Size> global_indices(const Shape& shape, const Piece& block) {
   std::vector<Size> indices = {0};
   for (std::size_t d = 0; d < shape.size(); ++d) {
     std::vector<Size> next;
@@ -72,7 +72,7 @@ Values assemble(const ShardedTensor<Element>& tensor) {
   std::vector<Size> counts;
   for (Size r = 0; r < shape.num_ranks(); ++r) {
     counts.push_back(
-        num_elements(local_block(tensor.global_shape(), tensor.placements(), shape, r).extent));
+        num_elements(piece(tensor.global_shape(), cuts_of(tensor.placements()), shape, r).extent));
   }
   Size total = 0;
   for (const Size count : counts) total += count;
@@ -98,8 +98,9 @@ Values assemble(const ShardedTensor<Element>& tensor) {
       continue;
     }
     first_replica[r] = mine;
-    const auto indices = global_indices(
-        tensor.global_shape(), local_block(tensor.global_shape(), tensor.placements(), shape, r));
+    const auto indices =
+        global_indices(tensor.global_shape(),
+                       piece(tensor.global_shape(), cuts_of(tensor.placements()), shape, r));
     for (std::size_t i = 0; i < indices.size(); ++i) {
       whole[static_cast<std::size_t>(indices[i])] += mine[i];
     }
@@ -214,7 +215,7 @@ TEST(Redistribute, SharesMemoryWhereItCan) {
   EXPECT_EQ(redistribute(whole, {R, R}).local().data(), whole.local().data());
   EXPECT_EQ(redistribute(whole, {R, S1}).local().data(), whole.local().data());
   const auto rows = redistribute(whole, {S0, R});
-  EXPECT_EQ(rows.local().data(), whole.local().data() + rows.block().offset[0] * 3);
+  EXPECT_EQ(rows.local().data(), whole.local().data() + rows.piece().offset[0] * 3);
 }
 
 TEST(Redistribute, ReducesInPlaceWithoutOtherReferences) {

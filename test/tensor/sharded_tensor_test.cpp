@@ -52,7 +52,7 @@ TEST(ShardedTensor, GivesItsBlockAsAMatrix) {
   const Mesh mesh = line();
   const ShardedTensor<float> tensor(mesh, {5, 3}, {S0});
   const Matrix<float> block = tensor.local_matrix();
-  EXPECT_EQ(static_cast<Size>(block.extent(0)), tensor.block().extent[0]);
+  EXPECT_EQ(static_cast<Size>(block.extent(0)), tensor.piece().extent[0]);
   EXPECT_EQ(block.extent(1), 3u);
   EXPECT_EQ(block.data(), tensor.local().data());
   EXPECT_EQ(ShardedTensor<float>(mesh, {3}, {R}).local_matrix().extent(0), 1u);

@@ -49,10 +49,10 @@ TEST(Verbs, ShardBatchSplitsTheRows) {
     const Array<float> batch = counting({rows, 4});
     const Range mine = balanced_split(rows, world.size(), world.rank());
     const auto sharded = shard_batch(batch, mesh);
-    EXPECT_EQ(sharded.block().extent, (Shape{mine.count, 4}));
+    EXPECT_EQ(sharded.piece().extent, (Shape{mine.count, 4}));
     EXPECT_EQ(sharded.local().data(), batch.values.data() + mine.begin * 4) << "a copy was made";
     EXPECT_EQ(to_host(to_global(sharded)), to_host(batch.values));
-    EXPECT_EQ(shard_batch(batch, create_data_parallel_sharding(mesh)).block(), sharded.block());
+    EXPECT_EQ(shard_batch(batch, create_data_parallel_sharding(mesh)).piece(), sharded.piece());
   }
 }
 
@@ -64,10 +64,10 @@ TEST(Verbs, ShardBatchUsesEveryAxisThatSplitsData) {
   const ShardedState<float> sharded = shard_batch(batch, mesh);
   Size rows = 0;
   for (Size r = 0; r < world.size(); ++r) {
-    rows += local_block({13}, sharded.at("targets").placements(), mesh.shape(), r).extent[0];
+    rows += piece({13}, cuts_of(sharded.at("targets").placements()), mesh.shape(), r).extent[0];
   }
   EXPECT_EQ(rows, 13);
-  EXPECT_EQ(sharded.at("inputs").block().offset[0], sharded.at("targets").block().offset[0]);
+  EXPECT_EQ(sharded.at("inputs").piece().offset[0], sharded.at("targets").piece().offset[0]);
 }
 
 TEST(Verbs, ShardArrayAndReplicate) {
@@ -75,7 +75,7 @@ TEST(Verbs, ShardArrayAndReplicate) {
   const Mesh mesh = data_by_model(world);
   const Array<float> kernel = counting({4, 7});
   const auto columns = shard_array<float>(kernel, {mesh, P{{}, {"model"}}});
-  EXPECT_EQ(columns.block().extent[1],
+  EXPECT_EQ(columns.piece().extent[1],
             balanced_split(7, mesh.axis("model").size(), mesh.axis("model").rank()).count);
   EXPECT_EQ(to_host(to_global(columns)), to_host(kernel.values));
   EXPECT_EQ(replicate(kernel, mesh).local().data(), kernel.values.data());

@@ -68,9 +68,9 @@ Lines arrays() {
   TABLE_LINE(const std::string text = inspect_sharding(x, "x");)
   TABLE_LINE(const ShardedTensor<float> whole = redistribute(x, replicated(mesh.shape()));)
   for (const auto& tensor : {x, own_rows.at("x"), parts.at("kernel"), by_path.at("kernel")})
-    EXPECT_EQ(tensor.block().extent, (Shape{2, 1}));
+    EXPECT_EQ(tensor.piece().extent, (Shape{2, 1}));
   for (const auto& tensor : {whole, copies.at("kernel")})
-    EXPECT_EQ(tensor.block().extent, (Shape{2 * ranks, 1}));
+    EXPECT_EQ(tensor.piece().extent, (Shape{2 * ranks, 1}));
   EXPECT_NE(text.find("P('data', None)"), std::string::npos);
 
   ShardedState<float> gradients;

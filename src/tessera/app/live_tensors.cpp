@@ -38,7 +38,7 @@ std::int64_t checksum_of(const Vector<const T>& values, Size first) {
   return value & 0xffffffff;
 }
 
-nlohmann::json part_json(const std::string& path, const Block& block, Range kept,
+nlohmann::json part_json(const std::string& path, const Piece& block, Range kept,
                          std::int64_t checksum) {
   return {{"path", path},        {"offset", block.offset}, {"extent", block.extent},
           {"first", kept.begin}, {"count", kept.count},    {"checksum", checksum}};
@@ -54,7 +54,7 @@ nlohmann::json batch_json(const std::string& path, const Matrix<const T>& rows, 
 
 std::string part_text(const Part& part, const std::vector<int>& ranks, Size num_ranks) {
   const Size elements = num_elements(part.extent);
-  std::string what = to_string(Block{part.offset, part.extent});
+  std::string what = to_string(Piece{part.offset, part.extent});
   if (part.kept.count == 0)
     what += elements == 0 ? " (empty)" : ", none of it";
   else if (part.kept.count < elements)
@@ -99,7 +99,7 @@ nlohmann::json describe_live_tensors(const Plan& plan, Size rank, const Engine<T
   add("batch/y", batch.y, model.output_positions());
   for (const TensorRole role : {TensorRole::parameter, TensorRole::gradient, TensorRole::moment})
     for (const LocalTensor<StateOf<T>>& tensor : local_tensors(plan, rank, engine, role))
-      tensors.push_back(part_json(tensor.slot.path, tensor.block, tensor.kept,
+      tensors.push_back(part_json(tensor.slot.path, tensor.piece, tensor.kept,
                                   checksum_of<StateOf<T>>(tensor.values, tensor.kept.begin)));
   return tensors;
 }

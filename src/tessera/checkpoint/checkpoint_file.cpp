@@ -98,7 +98,7 @@ template <class T>
 Size check_array(const Hdf5File& file, const std::string& path, const ArrayFacts& facts) {
   const Size all = num_elements(facts.shape);
   const Size elements = checkpoint_piece / static_cast<Size>(sizeof(T));
-  const Block block{Shape(facts.shape.size(), 0), facts.shape};
+  const Piece block{Shape(facts.shape.size(), 0), facts.shape};
   std::vector<T> values(std::min(all, elements));
   Size sum = 0;
   for (Size first = 0; first < all; first += elements) {

@@ -6,7 +6,7 @@ namespace {
 
 /// Adds the hyperslabs of the elements from `begin` to `end` within the dimensions from `d` on.
 /// `slab` holds the indices of the dimensions before `d`.
-void add_hyperslabs(const Block& block, std::size_t d, Size begin, Size end, Hyperslab& slab,
+void add_hyperslabs(const Piece& block, std::size_t d, Size begin, Size end, Hyperslab& slab,
                     std::vector<Hyperslab>& slabs) {
   if (begin == end) return;
   Size row = 1;  // elements behind one index of this dimension
@@ -35,7 +35,7 @@ void add_hyperslabs(const Block& block, std::size_t d, Size begin, Size end, Hyp
 
 }  // namespace
 
-std::vector<Hyperslab> hyperslabs_of(const Block& block, Range elements) {
+std::vector<Hyperslab> hyperslabs_of(const Piece& block, Range elements) {
   std::vector<Hyperslab> slabs;
   Hyperslab slab{block.offset, block.extent};
   add_hyperslabs(block, 0, elements.begin, elements.end(), slab, slabs);

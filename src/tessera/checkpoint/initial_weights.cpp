@@ -120,7 +120,7 @@ void check_arrays_fit(const std::string& path, const StoredArrays& arrays, const
 /// Reads the elements `range` of a block of a parameter.
 template <class F>
 void read_block(const SafetensorsFile& file, const SafetensorsArray& array, const Shape& shape,
-                bool transposed, const Block& block, Range range, F* values) {
+                bool transposed, const Piece& block, Range range, F* values) {
   if (!transposed)
     return for_each_run(shape, block, range, [&](Size first, Size place, Size count) {
       file.read(array, place, count, values + (first - range.begin));
@@ -153,7 +153,7 @@ Size read_safetensors(const std::string& path, const Communicator& ranks, const 
     const SafetensorsArray& array = file.arrays().at(there.name);
     with_compute_type(*array.dtype(), [&]<class F>(F) {
       std::vector<F> values(local.kept.count);
-      read_block(file, array, local.slot.shape, there.transposed, local.block, local.kept,
+      read_block(file, array, local.slot.shape, there.transposed, local.piece, local.kept,
                  values.data());
       bytes += local.kept.count * static_cast<Size>(sizeof(F));
       const auto host = Kokkos::create_mirror_view(Kokkos::HostSpace(), local.values);

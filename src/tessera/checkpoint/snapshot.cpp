@@ -24,7 +24,7 @@ Size write_part(const OpenFile& file, Size begin, const CheckpointTensor& tensor
   constexpr auto size = static_cast<Size>(sizeof(S));
   check_finite("a value of " + tensor.name, values, elements.count);
   Size sum = 0;
-  for_each_run(tensor.shape, part.block, elements, [&](Size first, Size place, Size count) {
+  for_each_run(tensor.shape, part.piece, elements, [&](Size first, Size place, Size count) {
     const S* const run = values + (first - elements.begin);
     file.write(begin + place * size, run, count * size);
     add_hash(sum, hash_of_run(run, count, place));

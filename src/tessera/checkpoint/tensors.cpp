@@ -22,7 +22,7 @@ Range piece_of(Range all, Size number, Size elements) {
 
 /// Adds the checksum of a range of a block's elements to `sum`.
 template <class S>
-void add_hash_of(const CheckpointTensor& tensor, const Block& block, Range elements,
+void add_hash_of(const CheckpointTensor& tensor, const Piece& block, Range elements,
                  const S* values, Size& sum) {
   for_each_run(tensor.shape, block, elements, [&](Size first, Size place, Size count) {
     add_hash(sum, hash_of_run(values + (first - elements.begin), count, place));
@@ -95,9 +95,9 @@ Size write_tensors(const std::string& path, const Communicator& ranks, const Eng
           const auto host = Kokkos::create_mirror_view_and_copy(
               Kokkos::HostSpace(),
               alias_vector(local.values.data() + range.begin - local.kept.begin, range.count));
-          add_hash_of(tensors[t], local.block, range, host.data(), sums[t]);
+          add_hash_of(tensors[t], local.piece, range, host.data(), sums[t]);
           bytes += range.count * static_cast<Size>(sizeof(S));
-          file.write(tensors[t].name, tensors[t].type, hyperslabs_of(local.block, range),
+          file.write(tensors[t].name, tensors[t].type, hyperslabs_of(local.piece, range),
                      host.data());
           check_finite("a value of " + tensors[t].name, host.data(), range.count);
         });
@@ -142,10 +142,10 @@ Size read_parts(const std::string& path, const Communicator& ranks, const Engine
           converted.resize(range.count);
           stored = converted.data();
         }
-        file.read(tensor.name, dtype_of<F>(), hyperslabs_of(local.block, range), stored);
+        file.read(tensor.name, dtype_of<F>(), hyperslabs_of(local.piece, range), stored);
         bytes += range.count * static_cast<Size>(sizeof(F));
         const Range counted = intersection(range, part.written());
-        add_hash_of(tensor, local.block, counted, stored + (counted.begin - range.begin),
+        add_hash_of(tensor, local.piece, counted, stored + (counted.begin - range.begin),
                     sums(part.tensor));
         std::transform(converted.begin(), converted.end(), host.data(),
                        [](F value) { return static_cast<S>(value); });

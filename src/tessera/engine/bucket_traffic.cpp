@@ -25,7 +25,7 @@ BucketTraffic<T>::BucketTraffic(const Plan& plan, Size rank, const PlanCommunica
       padding_(state_.buckets.size()),
       reductions_(state_.buckets.size()) {
   for (const ParameterPlan& parameter : stage_.parameters.parameters) {
-    const Size elements = num_elements(plan.block(rank, parameter).extent);
+    const Size elements = num_elements(plan.piece(rank, parameter).extent);
     if (const Size rest = parameter.place.count - elements; rest > 0)
       padding_[parameter.bucket].push_back({parameter.place.begin + elements, rest});
   }

@@ -7,13 +7,13 @@
 namespace tessera {
 namespace {
 
-/// Returns the run of a block that begins at its element `first`, in rows and columns of the whole
+/// Returns the run of a piece that begins at its element `first`, in rows and columns of the whole
 /// tensor. Only the first or the last dimension of the tensor may be split.
-BlockRun run_of(const Shape& shape, const Block& block, Size first) {
+BlockRun run_of(const Shape& shape, const Piece& piece, Size first) {
   Size between = 1;
   for (std::size_t d = 1; d + 1 < shape.size(); ++d) between *= shape[d];
-  const Size row = shape.size() > 1 ? block.offset[0] * between : 0;
-  return {row, block.offset.back(), shape.back(), block.extent.back(), first};
+  const Size row = shape.size() > 1 ? piece.offset[0] * between : 0;
+  return {row, piece.offset.back(), shape.back(), piece.extent.back(), first};
 }
 
 }  // namespace
@@ -25,14 +25,14 @@ void draw_parameters(const Plan& plan, Size rank, const StateArena<T>& parameter
   const ParameterLayout& layout = plan.stage(rank).parameters;
   for (const ParameterPlan& parameter : layout.parameters) {
     const ParameterSpec& spec = model.layers[parameter.layer].parameters[parameter.number];
-    const Block block = plan.block(rank, parameter);
+    const Piece piece = plan.piece(rank, parameter);
     const Size bucket = parameter.bucket;
-    const Range elements{parameter.place.begin, num_elements(block.extent)};
+    const Range elements{parameter.place.begin, num_elements(piece.extent)};
     const Range kept = in_shares ? intersection(elements, state.buckets[bucket].share) : elements;
     if (kept.count == 0 || spec.initial == Initial::zeros) continue;
     const Vector<T> values = parameters.range(state.place_of(bucket, kept, in_shares));
     const Key drawn = fold_in(key(model.seed), spec.stream);
-    const BlockRun run = run_of(parameter.shape, block, kept.begin - elements.begin);
+    const BlockRun run = run_of(parameter.shape, piece, kept.begin - elements.begin);
     if (spec.initial == Initial::ones)
       Kokkos::deep_copy(values, T(1));
     else if (spec.initial == Initial::uniform)

@@ -29,7 +29,7 @@ LayerOperands<T>::LayerOperands(const Plan& plan, Size rank, const Frame<T>& fra
   for (const ParameterPlan& parameter : stage_.parameters.parameters)
     views_[parameter.layer].push_back(
         {parameter.bucket,
-         {parameter.place.begin, num_elements(plan.block(rank, parameter).extent)},
+         {parameter.place.begin, num_elements(plan.piece(rank, parameter).extent)},
          parameter.partial_gradient && plan.input.mesh.size_of("model") > 1});
   for (std::size_t l = 0; l < layers_.size(); ++l)
     blocks_.push_back(layer_blocks(plan.input, plan.input.model.layers[l], plan.layouts[l]));

@@ -20,7 +20,7 @@ Vector<StateOf<T>> buffer_of(const Engine<T>& engine, TensorRole role, Size mome
 /// Copies the elements that the rank owns to their places in the whole tensor.
 template <class T>
 void copy_to_whole(const LocalTensor<T>& tensor, const Vector<T>& whole) {
-  const GlobalIndex place(tensor.slot.shape, tensor.block);
+  const GlobalIndex place(tensor.slot.shape, tensor.piece);
   const Size first = tensor.owned.begin;
   const T* const in = tensor.values.data() + (first - tensor.kept.begin);
   T* const out = whole.data();

@@ -133,7 +133,7 @@ void ReplicaCheck<T>::report(Size step) const {
   for (std::size_t i = 0; i < tensors_.size(); ++i) {
     const LocalTensor<StateOf<T>>& tensor = tensors_[i];
     mine.push_back({{"tensor", tensor.slot.path},
-                    {"part", {tensor.block.offset, tensor.kept.begin, tensor.kept.count}},
+                    {"part", {tensor.piece.offset, tensor.kept.begin, tensor.kept.count}},
                     {"sum", host(i) & static_cast<std::int64_t>(low_half)}});
   }
   const std::string difference = conclude_json(mesh_.world(), mine, first_difference);

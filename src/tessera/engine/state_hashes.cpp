@@ -62,7 +62,7 @@ std::vector<std::uint64_t> StateHashes<T>::operator()(Size batch) const {
         },
         sum_at(0));
   for (const Part& part : parts_) {
-    const GlobalIndex place(part.tensor.slot.shape, part.tensor.block);
+    const GlobalIndex place(part.tensor.slot.shape, part.tensor.piece);
     const Size begin = part.tensor.owned.begin;
     const StateOf<T>* const values = part.tensor.values.data() + (begin - part.tensor.kept.begin);
     sum_each(

@@ -43,6 +43,7 @@ void add_state_slots(const PlanInput& input, StagePlan& stage) {
               input.state_type,
               1,
               parameter.experts,
+              parameter.cuts,
               number++};
     if (model) slot.placements[*model] = parameter.along_model;
     if (slot.experts > 0) slot.placements[*input.mesh.find("expert")] = by_rows;
@@ -147,11 +148,15 @@ AlongRank Plan::along(Size rank) const {
 }
 
 bool Plan::is_copy(Size rank, const ParameterPlan& parameter) const {
-  const std::vector<std::string> sharded = shard_axes(input.strategy, input.mesh);
-  const bool is_split =
-      parameter.experts > 0 || std::find(sharded.begin(), sharded.end(), "expert") != sharded.end();
-  const AlongRank at = along(rank);
-  return (parameter.along_model.is_replicate() && at.model > 0) || (!is_split && at.expert > 0);
+  std::vector<std::string> splitting = shard_axes(input.strategy, input.mesh);
+  for (const Cut& cut : parameter.cuts)
+    for (const std::size_t axis : cut.axes) splitting.push_back(input.mesh.axes()[axis].name);
+  const auto repeats = [&](const std::string& name) {
+    const auto axis = input.mesh.find(name);
+    return axis && input.mesh.coordinate(rank, *axis) > 0 &&
+           std::find(splitting.begin(), splitting.end(), name) == splitting.end();
+  };
+  return repeats("model") || repeats("expert");
 }
 
 std::vector<LayerSpec> Plan::local_layers(Size rank) const {
@@ -168,22 +173,12 @@ std::vector<PassCount> Plan::flops_along_context() const {
   return flops;
 }
 
-Block Plan::block(Size rank, const ParameterPlan& parameter) const {
-  Block block = parameter_block(parameter.shape, parameter.along_model, input.mesh.size_of("model"),
-                                model_coordinate(rank));
-  if (parameter.experts == 0) return block;
-  return expert_block(std::move(block), 0, parameter.shape[0] / parameter.experts,
-                      input.mesh.size_of("expert"), along(rank).expert);
+Piece Plan::piece(Size rank, const ParameterPlan& parameter) const {
+  return tessera::piece(parameter.shape, parameter.cuts, input.mesh, rank);
 }
 
 StatePlan Plan::state(Size rank) const {
-  const MeshShape& mesh = input.mesh;
-  const auto shard = [&](RankSet ranks) {
-    const std::vector<std::size_t> axes = mesh.effective(axes_of(ranks, input));
-    return Shard{mesh.group_size(axes), mesh.coordinate(rank, axes)};
-  };
-  return plan_state(input, stage(rank).parameters.buckets, shard(RankSet::shard),
-                    shard(RankSet::expert_shard));
+  return plan_state(input, stage(rank).parameters.buckets, rank);
 }
 
 std::vector<Range> Plan::unique_gradients(Size rank) const {
@@ -192,7 +187,7 @@ std::vector<Range> Plan::unique_gradients(Size rank) const {
   std::vector<Range> unique;
   for (const ParameterPlan& parameter : layout.parameters) {
     if (is_copy(rank, parameter)) continue;
-    const Size elements = num_elements(block(rank, parameter).extent);
+    const Size elements = num_elements(piece(rank, parameter).extent);
     const Range added = own.owned_gradients(parameter.bucket, {parameter.place.begin, elements});
     if (added.count == 0) continue;
     if (!unique.empty() && unique.back().end() == added.begin)

@@ -68,8 +68,9 @@ struct Plan {
   bool is_copy(Size rank, const ParameterPlan& parameter) const;
   /// Returns the layers with the extents that they have on `rank`.
   std::vector<LayerSpec> local_layers(Size rank) const;
-  /// Returns the block of a parameter with which `rank` computes: its part along `model`.
-  Block block(Size rank, const ParameterPlan& parameter) const;
+  /// Returns the piece of a parameter with which `rank` computes. Of a sharded parameter it holds a
+  /// part between steps: see StatePlan.
+  Piece piece(Size rank, const ParameterPlan& parameter) const;
   /// Returns the places of parameters, gradients and moments in the buffers of `rank`.
   StatePlan state(Size rank) const;
   /// Returns the elements that the rank adds to a sum over RankSet::split, so that each element of

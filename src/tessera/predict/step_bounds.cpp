@@ -26,18 +26,12 @@ struct StageState {
 StageState state_of(const PlanInput& input, const std::vector<Layout>& layouts,
                     const std::vector<Range>& chunks) {
   const std::vector<BucketPlan> buckets = lay_out_parameters(input, layouts, chunks).buckets;
-  const auto on_rank = [&](bool last) {
-    const auto shard = [&](RankSet set) {
-      const Size ranks = input.mesh.group_size(axes_of(set, input));
-      return Shard{ranks, last ? ranks - 1 : 0};
-    };
-    return plan_state(input, buckets, shard(RankSet::shard), shard(RankSet::expert_shard));
-  };
-  const StatePlan largest = on_rank(false);
+  const StatePlan largest = plan_state(input, buckets, 0);
+  const StatePlan smallest = plan_state(input, buckets, input.mesh.num_ranks() - 1);
   return {(largest.parameters() + largest.gradients() + input.moments * largest.moments()) *
                   size_of(input.state_type) +
               largest.copies() * size_of(input.compute_type),
-          on_rank(true).moments()};
+          smallest.moments()};
 }
 
 /// Returns by layer the part of its backward pass that a step has at least. Gradients of inputs

@@ -3,20 +3,20 @@
 
 #include <Kokkos_Macros.hpp>
 
-#include <tessera/tensor/placement.hpp>
+#include <tessera/tensor/piece.hpp>
 
 namespace tessera {
 
 inline constexpr std::size_t max_tensor_rank = 4;
 
-/// Maps a flat index in a rank's block to the flat index in the whole tensor. Row-major, for at
+/// Maps a flat index in a rank's piece to the flat index in the whole tensor. Row-major, for at
 /// most max_tensor_rank dimensions.
 struct GlobalIndex {
   Size extent[max_tensor_rank];
   Size offset[max_tensor_rank];
   Size stride[max_tensor_rank];
 
-  GlobalIndex(const Shape& global_shape, const Block& block);
+  GlobalIndex(const Shape& global_shape, const Piece& piece);
 
   KOKKOS_INLINE_FUNCTION Size operator()(Size i) const {
     Size global = 0;

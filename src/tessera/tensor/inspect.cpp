@@ -8,11 +8,12 @@
 #include <tessera/base/text.hpp>
 #include <tessera/tensor/inspect.hpp>
 #include <tessera/tensor/partition_spec.hpp>
+#include <tessera/tensor/piece.hpp>
 
 namespace tessera {
 namespace {
 
-constexpr std::size_t shown_blocks = 16;
+constexpr std::size_t shown_pieces = 16;
 
 std::string sharding_of(const Placements& placements, const MeshShape& mesh, std::size_t dims) {
   const bool partial =
@@ -23,33 +24,26 @@ std::string sharding_of(const Placements& placements, const MeshShape& mesh, std
 
 }  // namespace
 
-std::string to_string(const Block& block) {
-  std::vector<std::string> ranges;
-  for (std::size_t d = 0; d < block.offset.size(); ++d) {
-    ranges.push_back(fmt::format("{}:{}", block.offset[d], block.offset[d] + block.extent[d]));
-  }
-  return fmt::format("[{}]", join(ranges));
-}
-
 std::string inspect_sharding(std::string_view name, const Shape& global_shape,
                              const Placements& placements, const MeshShape& mesh) {
   check_placements(placements, mesh, global_shape.size());
+  const Cuts cuts = cuts_of(placements);
   std::map<std::pair<Shape, Shape>, std::vector<int>> holders;
   for (Size rank = 0; rank < mesh.num_ranks(); ++rank) {
-    const Block block = local_block(global_shape, placements, mesh, rank);
-    holders[{block.offset, block.extent}].push_back(static_cast<int>(rank));
+    const Piece held = piece(global_shape, cuts, mesh, rank);
+    holders[{held.offset, held.extent}].push_back(static_cast<int>(rank));
   }
   std::string text =
       fmt::format("{}:\n  Shape: {}\n  Sharding: {}\n  Ranks: {}\n", name, to_string(global_shape),
                   sharding_of(placements, mesh, global_shape.size()), mesh.num_ranks());
   std::size_t lines = 0;
-  for (const auto& [block, ranks] : holders) {
-    if (++lines > shown_blocks) {
-      return text + fmt::format("  ... and {} more blocks\n", holders.size() - shown_blocks);
+  for (const auto& [held, ranks] : holders) {
+    if (++lines > shown_pieces) {
+      return text + fmt::format("  ... and {} more pieces\n", holders.size() - shown_pieces);
     }
-    const bool empty = std::find(block.second.begin(), block.second.end(), 0) != block.second.end();
+    const bool empty = std::find(held.second.begin(), held.second.end(), 0) != held.second.end();
     text +=
-        fmt::format("  {}{} on rank{} {}\n", to_string(Block{block.first, block.second}),
+        fmt::format("  {}{} on rank{} {}\n", to_string(Piece{held.first, held.second}),
                     empty ? " (empty)" : "", ranks.size() == 1 ? "" : "s", number_ranges(ranks));
   }
   return text;

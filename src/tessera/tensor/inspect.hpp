@@ -8,12 +8,9 @@
 
 namespace tessera {
 
-/// "[0:2, 4:7]": the global indices of a block.
-std::string to_string(const Block& block);
-
 /// Returns the sharding of a tensor as text: its shape, its PartitionSpec (its placements if it is
-/// Partial), and the global indices of every distinct block with the ranks that hold it. Lists at
-/// most 16 blocks.
+/// Partial), and the global indices of every distinct piece with the ranks that hold it. Lists at
+/// most 16 pieces.
 std::string inspect_sharding(std::string_view name, const Shape& global_shape,
                              const Placements& placements, const MeshShape& mesh);
 

@@ -2,7 +2,6 @@
 #include <fmt/format.h>
 
 #include <tessera/base/error.hpp>
-#include <tessera/base/split.hpp>
 #include <tessera/base/text.hpp>
 #include <tessera/tensor/placement.hpp>
 
@@ -46,20 +45,6 @@ void check_placements(const Placements& placements, const MeshShape& mesh,
                   placement.dim());
     }
   }
-}
-
-Block local_block(const Shape& global_shape, const Placements& placements, const MeshShape& mesh,
-                  Size rank) {
-  Block block{Shape(global_shape.size(), 0), global_shape};
-  for (std::size_t a = 0; a < placements.size(); ++a) {
-    if (!placements[a].is_shard()) continue;
-    const auto d = static_cast<std::size_t>(placements[a].dim());
-    const Range part =
-        balanced_split(block.extent.at(d), mesh.axes()[a].size, mesh.coordinate(rank, a));
-    block.offset[d] += part.begin;
-    block.extent[d] = part.count;
-  }
-  return block;
 }
 
 }  // namespace tessera

@@ -26,15 +26,4 @@ Placements replicated(const MeshShape& mesh);
 /// Throws Error (usage) unless there is one placement per axis and every sharded dimension exists.
 void check_placements(const Placements& placements, const MeshShape& mesh, std::size_t tensor_rank);
 
-/// The part of a tensor that a rank holds: for each dimension, in global indices.
-struct Block {
-  Shape offset;
-  Shape extent;
-  friend bool operator==(const Block&, const Block&) = default;
-};
-
-/// Returns the block of `rank` by balanced splits; extents may be 0.
-Block local_block(const Shape& global_shape, const Placements& placements, const MeshShape& mesh,
-                  Size rank);
-
 }  // namespace tessera

@@ -17,14 +17,14 @@ Vector<T> slice_of(const Vector<T>& whole, const Parts& parts, Size part) {
   return Kokkos::subview(whole, std::pair(range.begin * step, range.end() * step));
 }
 
-/// The block between two steps. `ours`: its memory may be overwritten.
+/// The piece between two steps. `ours`: its memory may be overwritten.
 template <class T>
 struct Travelling {
   Vector<T> data;
   bool ours = false;
 };
 
-/// Replaces the block by an alias if possible, else carries the step out into new memory.
+/// Replaces the piece by an alias if possible, else carries the step out into new memory.
 template <class T>
 void take_step(Travelling<T>& tensor, const RedistributeStep& step, const Shape& group,
                const Communicator& comm) {
@@ -56,8 +56,8 @@ ShardedTensor<T> travel(const ShardedTensor<T>& tensor, const Placements& to, bo
        plan_redistribute(tensor.global_shape(), now, to, mesh.shape(), mesh.rank())) {
     Placements group = now;
     group[step.axis] = Placement::replicate();
-    const Block block = local_block(tensor.global_shape(), group, mesh.shape(), mesh.rank());
-    take_step(travelling, step, block.extent, mesh.axis(step.axis));
+    const Piece together = piece(tensor.global_shape(), cuts_of(group), mesh.shape(), mesh.rank());
+    take_step(travelling, step, together.extent, mesh.axis(step.axis));
     now[step.axis] = step.to;
   }
   return ShardedTensor<T>(mesh, tensor.global_shape(), to, travelling.data);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <tuple>
 
+#include <tessera/tensor/piece.hpp>
 #include <tessera/tensor/redistribute_plan.hpp>
 
 namespace tessera {
@@ -13,7 +14,7 @@ using Cost = std::tuple<Size, Size, Size>;
 Size group_elements(const Shape& shape, Placements placements, std::size_t axis,
                     const MeshShape& mesh, Size rank) {
   placements[axis] = Placement::replicate();
-  return num_elements(local_block(shape, placements, mesh, rank).extent);
+  return num_elements(piece(shape, cuts_of(placements), mesh, rank).extent);
 }
 
 Cost cost_of(Transition t, Size elements, Size ranks) {
@@ -70,7 +71,7 @@ class StepSearch {
         std::vector<bool> moved_after = moved;
         moved_after[a] = true;
         path_.emplace_back(a, next);
-        // All ranks must agree: the search uses the blocks of rank 0, which are the largest.
+        // All ranks must agree: the search uses the pieces of rank 0, which are the largest.
         visit(after, moved_after,
               cost + cost_of(transition(now[a], next), group_elements(shape_, now, a, mesh_, 0),
                              mesh_.axes()[a].size));
@@ -102,7 +103,7 @@ std::vector<RedistributeStep> plan_redistribute(const Shape& global_shape, const
   for (const auto& [axis, next] : StepSearch(global_shape, end, mesh).cheapest(now)) {
     RedistributeStep step{axis, now[axis], next, transition(now[axis], next)};
     if (step.transition == Transition::all_to_all) {
-      step.payload_elements = num_elements(local_block(global_shape, now, mesh, rank).extent);
+      step.payload_elements = num_elements(piece(global_shape, cuts_of(now), mesh, rank).extent);
     } else if (is_collective(step.transition)) {
       step.payload_elements = group_elements(global_shape, now, axis, mesh, rank);
     }

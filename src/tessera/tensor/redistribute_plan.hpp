@@ -14,13 +14,13 @@ struct RedistributeStep {
   Placement from, to;
   Transition transition = Transition::keep;
   /// Elements of the full logical buffer of the collective: the block of the rank's group along the
-  /// axis; for an all-to-all the rank's own block. 0 for local steps.
+  /// axis; for an all-to-all the rank's own piece. 0 for local steps.
   Size payload_elements = 0;
   friend bool operator==(const RedistributeStep&, const RedistributeStep&) = default;
 };
 
 /// Returns the steps that turn one set of placements into another. Every rank gets the same steps;
-/// payloads are those of `rank`, and differ where blocks are uneven.
+/// payloads are those of `rank`, and differ where pieces are uneven.
 ///
 /// Each axis goes to its new placement directly or by way of Replicate; axes of size 1 take no
 /// step. A step that cuts or joins dimension d needs that no later axis shards d, because the later

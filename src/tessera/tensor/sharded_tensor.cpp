@@ -18,9 +18,9 @@ const Shape& checked(const Shape& shape) {
   return shape;
 }
 
-Block block_of(const Mesh& mesh, const Shape& shape, const Placements& placements) {
+Piece piece_of(const Mesh& mesh, const Shape& shape, const Placements& placements) {
   check_placements(placements, mesh.shape(), checked(shape).size());
-  return local_block(shape, placements, mesh.shape(), mesh.rank());
+  return piece(shape, cuts_of(placements), mesh.shape(), mesh.rank());
 }
 
 }  // namespace
@@ -31,11 +31,11 @@ ShardedTensor<T>::ShardedTensor(Mesh mesh, Shape global_shape, Placements placem
     : mesh_(std::move(mesh)),
       global_shape_(std::move(global_shape)),
       placements_(std::move(placements)),
-      block_(block_of(mesh_, global_shape_, placements_)),
+      piece_(piece_of(mesh_, global_shape_, placements_)),
       local_(std::move(local)) {
-  if (static_cast<Size>(local_.extent(0)) != num_elements(block_.extent)) {
-    throw Error(ExitCode::usage, "the block {} of a tensor {} has {} elements, but the View has {}",
-                to_string(block_.extent), to_string(global_shape_), num_elements(block_.extent),
+  if (static_cast<Size>(local_.extent(0)) != num_elements(piece_.extent)) {
+    throw Error(ExitCode::usage, "the piece {} of a tensor {} has {} elements, but the View has {}",
+                to_string(piece_.extent), to_string(global_shape_), num_elements(piece_.extent),
                 local_.extent(0));
   }
 }
@@ -45,12 +45,12 @@ ShardedTensor<T>::ShardedTensor(Mesh mesh, Shape global_shape, Placements placem
     : mesh_(std::move(mesh)),
       global_shape_(std::move(global_shape)),
       placements_(std::move(placements)),
-      block_(block_of(mesh_, global_shape_, placements_)),
-      local_("tessera::sharded_tensor", static_cast<std::size_t>(num_elements(block_.extent))) {}
+      piece_(piece_of(mesh_, global_shape_, placements_)),
+      local_("tessera::sharded_tensor", static_cast<std::size_t>(num_elements(piece_.extent))) {}
 
 template <class T>
 Matrix<T> ShardedTensor<T>::local_matrix() const {
-  const Shape& extent = block_.extent;
+  const Shape& extent = piece_.extent;
   if (extent.size() != 1 && extent.size() != 2) {
     throw Error(ExitCode::usage, "a tensor {} is not a matrix", to_string(global_shape_));
   }

@@ -9,26 +9,26 @@
 
 namespace tessera {
 
-/// A tensor of rank 0 to 4 over a mesh: the rank's block as flat row-major memory, the global
+/// A tensor of rank 0 to 4 over a mesh: the rank's piece as flat row-major memory, the global
 /// shape, and one placement per mesh axis. A handle like a View: copies share the memory. Defined
 /// for float, double, int32 and int64.
 template <class T>
 class ShardedTensor {
  public:
-  /// Uses the memory of `local`. Throws Error (usage) if its extent is not that of local_block().
+  /// Uses the memory of `local`. Throws Error (usage) if its extent is not that of piece().
   ShardedTensor(Mesh mesh, Shape global_shape, Placements placements, Vector<T> local);
-  /// Allocates the block and fills it with zeros.
+  /// Allocates the piece and fills it with zeros.
   ShardedTensor(Mesh mesh, Shape global_shape, Placements placements);
 
   const Mesh& mesh() const { return mesh_; }
   const Shape& global_shape() const { return global_shape_; }
   const Placements& placements() const { return placements_; }
-  /// Offset and extent of the block in the tensor.
-  const Block& block() const { return block_; }
+  /// Offset and extent of the piece in the tensor.
+  const Piece& piece() const { return piece_; }
 
-  /// The block, flat.
+  /// The piece, flat.
   const Vector<T>& local() const { return local_; }
-  /// Returns the block of a tensor of rank 2, or of rank 1 as one row, as an alias. Throws Error
+  /// Returns the piece of a tensor of rank 2, or of rank 1 as one row, as an alias. Throws Error
   /// (usage) for other ranks.
   Matrix<T> local_matrix() const;
 
@@ -36,7 +36,7 @@ class ShardedTensor {
   Mesh mesh_;
   Shape global_shape_;
   Placements placements_;
-  Block block_;
+  Piece piece_;
   Vector<T> local_;
 };
 
@@ -53,7 +53,7 @@ struct FillFromFunction {
 }  // namespace detail
 
 /// Returns a tensor whose element i (flat, row-major, in the whole tensor) is function(i), a device
-/// callable. Each rank computes its own block. Along Partial axes the rank with coordinate 0 holds
+/// callable. Each rank computes its own piece. Along Partial axes the rank with coordinate 0 holds
 /// the values and the others hold zeros. No communication.
 template <class T, class F>
 ShardedTensor<T> from_function(const Mesh& mesh, const Shape& global_shape,
@@ -63,7 +63,7 @@ ShardedTensor<T> from_function(const Mesh& mesh, const Shape& global_shape,
     if (placements[a].is_partial() && mesh.coordinates()[a] != 0) return tensor;
   }
   for_each("tessera::from_function", tensor.local().extent(0),
-           detail::FillFromFunction<T, F>{tensor.local(), GlobalIndex(global_shape, tensor.block()),
+           detail::FillFromFunction<T, F>{tensor.local(), GlobalIndex(global_shape, tensor.piece()),
                                           function});
   return tensor;
 }

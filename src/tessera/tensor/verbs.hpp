@@ -38,7 +38,7 @@ Mesh create_data_parallel_mesh(const Communicator& world, std::string_view data_
 /// Returns the sharding of dimension 0 over the data axis. Throws ConfigError if the mesh lacks it.
 NamedSharding create_data_parallel_sharding(const Mesh& mesh, std::string_view data_axis = "data");
 
-/// Returns the rank's block of the array: an alias if the block is contiguous in it. No
+/// Returns the rank's piece of the array: an alias if the piece is contiguous in it. No
 /// communication. The forms for a state do the same to every array.
 template <class T>
 ShardedTensor<T> shard_array(const Array<T>& array, const NamedSharding& sharding);

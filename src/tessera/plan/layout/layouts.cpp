@@ -10,6 +10,7 @@
 #include <tessera/base/text.hpp>
 #include <tessera/nn/layers/layer_row.hpp>
 #include <tessera/plan/layout/layouts.hpp>
+#include <tessera/tensor/piece.hpp>
 
 namespace tessera {
 namespace {
@@ -333,25 +334,6 @@ Placement loss_placement(const PlanInput& input, const std::vector<Layout>& layo
   return is_split && input.loss == LossKind::cross_entropy ? made : Placement::replicate();
 }
 
-Block parameter_block(const Shape& shape, Placement along_model, Size model_ranks,
-                      Size coordinate) {
-  Block block{Shape(shape.size(), 0), shape};
-  if (along_model.is_shard()) {
-    const auto d = static_cast<std::size_t>(along_model.dim());
-    const Range part = balanced_split(shape[d], model_ranks, coordinate);
-    block.offset[d] = part.begin;
-    block.extent[d] = part.count;
-  }
-  return block;
-}
-
-Block expert_block(Block block, std::size_t dim, Size width, Size ranks, Size coordinate) {
-  const Range own = balanced_split(block.extent[dim] / width, ranks, coordinate);
-  block.offset[dim] += own.begin * width;
-  block.extent[dim] = own.count * width;
-  return block;
-}
-
 namespace {
 
 /// Checks that the local extents of a layer match. Inputs, output and parameters are split
@@ -365,6 +347,16 @@ void check_parts(const LayerSpec& part, Size ranks, Size coordinate) {
       part.name, ranks, row_of(part).name, coordinate, part.in, part.out);
 }
 
+/// Returns the range of n indices that a rank has: `model` splits them if `by_model`; then `expert`
+/// splits `experts` experts, if there are any, which have equal numbers of indices.
+Range own_range(Size n, bool by_model, Size experts, const AlongRank& at) {
+  Range own{0, n};
+  if (by_model) own = balanced_split(n, at.model_ranks, at.model);
+  if (experts == 0) return own;
+  const Range part = split_units(own.count, n / experts, at.expert_ranks, at.expert);
+  return {own.begin + part.begin, part.count};
+}
+
 }  // namespace
 
 std::vector<LayerSpec> local_layers(const PlanInput& input, const std::vector<Layout>& layouts,
@@ -375,25 +367,20 @@ std::vector<LayerSpec> local_layers(const PlanInput& input, const std::vector<La
   for (std::size_t l = 0; l < layers.size(); ++l) {
     const Layout& layout = layouts[l];
     const Size experts = layers[l].experts = input.split_experts(layers[l]);
-    const auto own_experts = [&](Block block, std::size_t dim, Size whole) {
-      return experts == 0
-                 ? block
-                 : expert_block(std::move(block), dim, whole / experts, at.expert_ranks, at.expert);
-    };
     for (std::size_t p = 0; p < layers[l].parameters.size(); ++p) {
       ParameterSpec& parameter = layers[l].parameters[p];
       const Placement along = layout.parameters[p];
-      const Block block = own_experts(
-          parameter_block(parameter.shape, along, at.model_ranks, at.model), 0, parameter.shape[0]);
-      if (along.is_shard()) parameter.begin = block.offset[along.dim()];
-      parameter.shape = block.extent;
+      for (std::size_t d = 0; d < parameter.shape.size(); ++d) {
+        const bool by_model = along.is_shard(static_cast<int>(d));
+        const Range own = own_range(parameter.shape[d], by_model, d == 0 ? experts : 0, at);
+        parameter.shape[d] = own.count;
+        if (by_model) parameter.begin = own.begin;
+      }
     }
     const auto cut = [&](Size& width, Size& begin, Placement along) {
-      Block own{{0}, {width}};
-      if (along.is_shard(1)) own = parameter_block({width}, by_rows, at.model_ranks, at.model);
-      own = own_experts(std::move(own), 0, width);
-      begin = own.offset[0];
-      width = own.extent[0];
+      const Range own = own_range(width, along.is_shard(1), experts, at);
+      begin = own.begin;
+      width = own.count;
     };
     cut(layers[l].in, layers[l].in_begin, layout.inputs[0]);
     cut(layers[l].out, layers[l].out_begin, layout.output);

@@ -40,11 +40,4 @@ Placement loss_placement(const PlanInput& input, const std::vector<Layout>& layo
 std::vector<LayerSpec> local_layers(const PlanInput& input, const std::vector<Layout>& layouts,
                                     const AlongRank& at);
 
-/// Returns the block of a tensor on the rank with this coordinate of `model_ranks` ranks along
-/// `model`: a balanced split if `along_model` is Shard, else the whole tensor.
-Block parameter_block(const Shape& shape, Placement along_model, Size model_ranks, Size coordinate);
-/// Returns the part of a block that a rank along `expert` has: whole experts, which have `width`
-/// indices of dimension `dim` each.
-Block expert_block(Block block, std::size_t dim, Size width, Size ranks, Size coordinate);
-
 }  // namespace tessera

@@ -79,18 +79,20 @@ void MeshCuts::cut_around(const std::vector<std::size_t>& axes, Size count, Size
   cut(axes, part + 1);
 }
 
-std::set<Size> MeshCuts::cut_in_turn(const std::vector<std::size_t>& axes, Size count) {
-  std::set<Size> counts{count};
-  for (const std::size_t axis : axes) {
-    std::set<Size> parts;
-    for (const Size whole : counts) {
-      const Size size = mesh_->axes()[axis].size;
-      cut_split({axis}, whole);
-      parts.insert({whole / size, balanced_split(whole, size, 0).count});
+std::vector<std::set<Size>> MeshCuts::cut_pieces(const Shape& shape, const Cuts& of_tensor) {
+  std::vector<std::set<Size>> extents;
+  for (const Size extent : shape) extents.push_back({extent});
+  for (const Cut& cut : of_tensor) {
+    const Size parts = mesh_->group_size(cut.axes);
+    std::set<Size> counts;
+    for (const Size whole : extents[cut.dimension]) {
+      cut_split(cut.axes, whole / cut.unit);
+      counts.insert(split_units(whole, cut.unit, parts, 0).count);
+      counts.insert(split_units(whole, cut.unit, parts, parts - 1).count);
     }
-    counts = std::move(parts);
+    extents[cut.dimension] = std::move(counts);
   }
-  return counts;
+  return extents;
 }
 
 RankBoxes::RankBoxes(const MeshCuts& cuts) : ranks_(cuts.mesh()), boxes_(cuts.mesh()) {

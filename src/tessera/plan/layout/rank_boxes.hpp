@@ -10,6 +10,7 @@
 
 #include <tessera/base/split.hpp>
 #include <tessera/tensor/mesh_shape.hpp>
+#include <tessera/tensor/piece.hpp>
 
 namespace tessera {
 
@@ -34,9 +35,8 @@ class MeshCuts {
   /// Cuts before and after the part of that split that holds element number `element`. Does nothing
   /// if `element` is not less than `count`.
   void cut_around(const std::vector<std::size_t>& axes, Size count, Size element);
-  /// Cuts where `count` elements that are split along one axis after the other have parts of
-  /// another size. Returns the sizes of the parts.
-  std::set<Size> cut_in_turn(const std::vector<std::size_t>& axes, Size count);
+  /// Cuts where pieces of a tensor have other extents. Returns the extents by dimension.
+  std::vector<std::set<Size>> cut_pieces(const Shape& shape, const Cuts& of_tensor);
 
   const MeshShape& mesh() const { return *mesh_; }
   const std::vector<std::set<Size>>& begins() const { return begins_; }

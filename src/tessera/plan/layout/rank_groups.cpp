@@ -15,14 +15,9 @@ namespace {
 
 using Axes = std::vector<std::size_t>;
 
-Axes shard_axes_of(const Plan& plan, bool of_experts) {
-  return plan.input.mesh.effective(
-      axes_of(of_experts ? RankSet::expert_shard : RankSet::shard, plan.input));
-}
-
 /// Cuts where ranks' shares of a bucket contain different numbers of elements of `range`.
-void cut_range(MeshCuts& cuts, const Plan& plan, const BucketPlan& bucket, Range range) {
-  const Axes axes = shard_axes_of(plan, bucket.of_experts);
+void cut_range(MeshCuts& cuts, const BucketPlan& bucket, Range range) {
+  const Axes& axes = bucket.shares.axes;
   cuts.cut_split(axes, bucket.elements);
   if (range.count == 0) return;
   cuts.cut_around(axes, bucket.elements, range.begin);
@@ -35,39 +30,18 @@ Size experts_along(const MeshShape& mesh, Size experts, Placement along_model) {
   return along_model.is_shard() ? experts / mesh.size_of("model") : experts;
 }
 
-/// Cuts where ranks have different numbers of experts of a tensor.
-void cut_experts(MeshCuts& cuts, const Plan& plan, Size experts, Placement along_model) {
-  const MeshShape& mesh = plan.input.mesh;
-  if (experts == 0) return;
-  cuts.cut(*mesh.find("expert"),
-           experts_along(mesh, experts, along_model) % mesh.size_of("expert"));
-}
-
-/// Cuts where ranks' shares contain different numbers of elements of a parameter. Two blocks are
+/// Cuts where ranks' shares contain different numbers of elements of a parameter. Two pieces are
 /// enough: the first rank of the mesh has the largest one, the last rank the smallest.
 void cut_parameter(MeshCuts& cuts, const Plan& plan, const ParameterLayout& layout,
                    const ParameterPlan& parameter) {
-  cut_experts(cuts, plan, parameter.experts, parameter.along_model);
+  cuts.cut_pieces(parameter.shape, parameter.cuts);
   for (const Size rank : {Size{0}, plan.input.mesh.num_ranks() - 1})
-    cut_range(cuts, plan, layout.buckets[parameter.bucket],
-              {parameter.place.begin, num_elements(plan.block(rank, parameter).extent)});
-}
-
-/// Returns the rank's block of a slot. The experts of a tensor stay whole.
-Shape block_of(const Plan& plan, const ParameterLayout& layout, const Slot& slot, Size rank) {
-  if (slot.parameter >= 0) return plan.block(rank, layout.parameters[slot.parameter]).extent;
-  Placements placements = slot.placements;
-  const auto expert = plan.input.mesh.find("expert");
-  if (slot.experts > 0) placements[*expert] = Placement::replicate();
-  Block block = local_block(slot.shape, placements, plan.input.mesh, rank);
-  if (slot.experts > 0)
-    block = expert_block(block, 1, slot.shape[1] / slot.experts, plan.input.mesh.size_of("expert"),
-                         plan.along(rank).expert);
-  return block.extent;
+    cut_range(cuts, layout.buckets[parameter.bucket],
+              {parameter.place.begin, num_elements(plan.piece(rank, parameter).extent)});
 }
 
 /// Returns true if calls depend on the coordinate along `model`. Only an all-to-all along `model`
-/// and a message with a rank's own block do: buckets have equal sizes on all ranks of `model`.
+/// and a message with a rank's own piece do: buckets have equal sizes on all ranks of `model`.
 bool depends_on_model_coordinate(const StagePlan& stage) {
   return std::any_of(stage.actions.begin(), stage.actions.end(), [&](const Action& action) {
     if (!action.call || action.call->payload != Payload::own_tensor) return false;
@@ -96,13 +70,7 @@ GroupedRanks<LocalPart> parts_of(const Plan& plan, Size stage, const Slot& slot)
   const ParameterLayout& layout = plan.stages[stage].parameters;
   MeshCuts cuts(mesh);
   if (const auto pipeline = mesh.find("pipeline")) cuts.cut_all(*pipeline);
-  for (int d = 0; d < static_cast<int>(slot.shape.size()); ++d) {
-    Axes axes;
-    for (std::size_t a = 0; a < slot.placements.size(); ++a)
-      if (slot.placements[a].is_shard(d)) axes.push_back(a);
-    cuts.cut_in_turn(axes, slot.shape[static_cast<std::size_t>(d)]);
-  }
-  cut_experts(cuts, plan, slot.experts, slot.along_model);
+  cuts.cut_pieces(slot.shape, slot.cuts);
   if (slot.in_shares) cut_parameter(cuts, plan, layout, layout.parameters[slot.parameter]);
   RankBoxes boxes(cuts);
   RankBoxes::Group of_stage = boxes.all();
@@ -110,15 +78,15 @@ GroupedRanks<LocalPart> parts_of(const Plan& plan, Size stage, const Slot& slot)
                 [&](Size box) { return plan.stage_number(boxes.first_rank(box)) != stage; });
   std::vector<RankGroup<LocalPart>> groups =
       group_boxes<LocalPart>(boxes, of_stage, [&](Size rank) {
-        LocalPart part{block_of(plan, layout, slot, rank)};
+        LocalPart part{piece(slot.shape, slot.cuts, mesh, rank).extent};
         part.kept = num_elements(part.shape);
         if (slot.in_shares) {
           const ParameterPlan& parameter = layout.parameters[slot.parameter];
           const BucketPlan& bucket = layout.buckets[parameter.bucket];
-          const Axes sharding = shard_axes_of(plan, bucket.of_experts);
-          const Range share = balanced_split(bucket.elements, mesh.group_size(sharding),
-                                             mesh.coordinate(rank, sharding));
-          part.kept = intersection({parameter.place.begin, part.kept}, share).count;
+          const Piece share = piece({bucket.elements}, {bucket.shares}, mesh, rank);
+          part.kept =
+              intersection({parameter.place.begin, part.kept}, {share.offset[0], share.extent[0]})
+                  .count;
         }
         return part;
       });
@@ -134,9 +102,11 @@ RankBoxes equal_ranks(const Plan& plan, bool parameters) {
   // Shares of whole grains are not a balanced split. There are at most as many ranks as grains.
   for (const std::size_t axis : batch)
     if (input.numerics.reproducible) cuts.cut_all(axis);
+  Cuts of_batch;
+  for (const std::size_t axis : batch) of_batch.push_back({0, {axis}});
   for (const Size samples : {input.samples, input.validation_samples})
-    cuts.cut_in_turn(batch, samples % input.batch_size);
-  const std::set<Size> samples = cuts.cut_in_turn(batch, input.batch_size);
+    cuts.cut_pieces({samples % input.batch_size}, of_batch);
+  const std::set<Size> samples = cuts.cut_pieces({input.batch_size}, of_batch).front();
   if (const auto model = mesh.find("model")) {
     cuts.cut(*model, 1);  // the first rank alone counts replicated elements
     ModelClasses classes(plan);
@@ -153,11 +123,11 @@ RankBoxes equal_ranks(const Plan& plan, bool parameters) {
   for (const StagePlan& stage : plan.stages) {
     const ParameterLayout& layout = stage.parameters;
     for (const BucketPlan& bucket : layout.buckets)
-      cuts.cut_split(shard_axes_of(plan, bucket.of_experts), bucket.elements);
+      cuts.cut_pieces({bucket.elements}, {bucket.shares});
     for (const UnitPlan& unit : layout.units)
-      cut_range(cuts, plan, layout.buckets[unit.bucket], unit.partial_gradients);
+      cut_range(cuts, layout.buckets[unit.bucket], unit.partial_gradients);
     for (const ParameterPlan& parameter : layout.parameters)
-      cut_experts(cuts, plan, parameter.experts, parameter.along_model);
+      cuts.cut_pieces(parameter.shape, parameter.cuts);
     for (std::size_t p = 0; parameters && p < layout.parameters.size(); ++p)
       cut_parameter(cuts, plan, layout, layout.parameters[p]);
   }

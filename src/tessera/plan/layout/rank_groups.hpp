@@ -27,8 +27,8 @@ struct GroupedRanks {
 
 /// The local part of one tensor.
 struct LocalPart {
-  Shape shape;    ///< the rank's block
-  Size kept = 0;  ///< elements of the block that the rank keeps between steps
+  Shape shape;    ///< the rank's piece
+  Size kept = 0;  ///< elements of the piece that the rank keeps between steps
   friend auto operator<=>(const LocalPart&, const LocalPart&) = default;
   // nvcc declares the operator that <=> implies and does not define it.
   friend bool operator==(const LocalPart&, const LocalPart&) = default;

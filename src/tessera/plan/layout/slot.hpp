@@ -9,6 +9,7 @@
 #include <tessera/base/split.hpp>
 #include <tessera/base/types.hpp>
 #include <tessera/plan/layout/rank_set.hpp>
+#include <tessera/tensor/piece.hpp>
 #include <tessera/tensor/placement.hpp>
 #include <tessera/tensor/transition.hpp>
 
@@ -63,6 +64,7 @@ struct Slot {
   Size positions = 1;  ///< rows per sample, for a tensor of a batch
   /// Experts of a tensor that `expert` splits: see Along. It splits parameters along dimension 0.
   Size experts = 0;
+  Cuts cuts{};  ///< of `shape`; of a tensor of a batch as if positions were no runs of a sample
 
   Along along() const { return {along_model, along_context, experts}; }
 

@@ -13,13 +13,13 @@ std::vector<TensorPart> tensor_parts(const Plan& plan, Size rank, TensorRole rol
     if (slot.role == TensorRole::parameter) moment = 0;
     if (slot.role != role) continue;
     const ParameterPlan& parameter = layout.parameters[slot.parameter];
-    const Block block = plan.block(rank, parameter);
+    const Piece piece = plan.piece(rank, parameter);
     const Size bucket = parameter.bucket, begin = parameter.place.begin;
-    const Range elements{begin, num_elements(block.extent)};
+    const Range elements{begin, num_elements(piece.extent)};
     const Range owned = intersection(elements, state.buckets[bucket].share);
     const Range kept = slot.in_shares ? owned : elements;
     const Range place = kept.count == 0 ? Range{} : state.place_of(bucket, kept, slot.in_shares);
-    parts.push_back({slot, role == TensorRole::moment ? moment++ : 0, block,
+    parts.push_back({slot, role == TensorRole::moment ? moment++ : 0, piece,
                      Range{kept.begin - begin, kept.count}, Range{owned.begin - begin, owned.count},
                      !plan.is_copy(rank, parameter), place});
   }

@@ -11,10 +11,10 @@ namespace tessera {
 struct TensorPart {
   Slot slot;
   Size moment = 0;  ///< number of the moment, from 0
-  Block block;      ///< the rank's part along `model`
-  Range kept;       ///< elements of the block that the rank keeps, in row-major order
-  Range owned;  ///< elements of the block in the rank's share, which no other rank of its replica
-                ///< with the same block has
+  Piece piece;      ///< with which the rank computes
+  Range kept;       ///< elements of the piece that the rank keeps, in row-major order
+  Range owned;  ///< elements of the piece in the rank's share, which no other rank of its replica
+                ///< with the same piece has
   bool counts = true;  ///< Plan::is_copy() is false
   Range place;         ///< place of `kept` in the flat buffer of the role, or of the moment
 };

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <set>
+#include <utility>
 
 #include <tessera/base/error.hpp>
 #include <tessera/base/pair_tree.hpp>
 #include <tessera/comm/scratch.hpp>
 #include <tessera/plan/layout/layouts.hpp>
+#include <tessera/plan/layout/rank_set.hpp>
 #include <tessera/plan/layout/units.hpp>
 
 namespace tessera {
@@ -44,6 +46,17 @@ Size all_at_once(std::vector<BucketPlace>& buckets, Size BucketPlace::*begin) {
   return size;
 }
 
+/// Returns the cuts by `model` and, of dimension 0, by `expert`, which splits `experts` experts.
+Cuts cuts_of_parameter(const MeshShape& mesh, const Shape& shape, Placement along_model,
+                       Size experts) {
+  Cuts cuts;
+  const auto model = mesh.find("model");
+  if (model && along_model.is_shard())
+    cuts.push_back({static_cast<std::size_t>(along_model.dim()), {*model}});
+  if (experts > 0) cuts.push_back({0, {*mesh.find("expert")}, shape[0] / experts});
+  return cuts;
+}
+
 void add_parameters(ParameterLayout& plan, const PlanInput& input, Size l, const Layout& layout) {
   const LayerSpec& layer = input.model.layers[l];
   if (layer.parameters.empty()) return;
@@ -55,10 +68,8 @@ void add_parameters(ParameterLayout& plan, const PlanInput& input, Size l, const
     const Placement along_model = layout.parameters[p];
     const Shape& shape = layer.parameters[p].shape;
     const Size experts = input.split_experts(layer);
-    Block first = parameter_block(shape, along_model, input.mesh.size_of("model"), 0);
-    if (experts > 0)
-      first = expert_block(first, 0, shape[0] / experts, input.mesh.size_of("expert"), 0);
-    const Size room = num_elements(first.extent);
+    Cuts cuts = cuts_of_parameter(input.mesh, shape, along_model, experts);
+    const Size room = num_elements(piece(shape, cuts, input.mesh, 0).extent);
     plan.parameters.push_back({path_of(layer, layer.parameters[p]),
                                l,
                                static_cast<Size>(p),
@@ -67,6 +78,7 @@ void add_parameters(ParameterLayout& plan, const PlanInput& input, Size l, const
                                layout.parameter_gradients[p].is_partial(),
                                is_kernel(layer, layer.parameters[p]),
                                experts,
+                               std::move(cuts),
                                {0, room}});
     unit.place.count += room;
     unit.of_experts = experts > 0;
@@ -85,7 +97,12 @@ void fill_buckets(ParameterLayout& plan, const PlanInput& input,
         !plan.buckets.empty() && !one_unit_each && !first_units.contains(u + 1) &&
         plan.buckets.back().of_experts == plan.units[u].of_experts &&
         (plan.buckets.back().elements + elements) * size_of(input.state_type) <= input.bucket_bytes;
-    if (!joins) plan.buckets.push_back({{u, 0}, 0, plan.units[u].of_experts});
+    if (!joins) {
+      const bool of_experts = plan.units[u].of_experts;
+      const RankSet sharing = of_experts ? RankSet::expert_shard : RankSet::shard;
+      const Cut shares{0, input.mesh.effective(axes_of(sharing, input))};
+      plan.buckets.push_back({{u, 0}, 0, of_experts, shares});
+    }
     BucketPlan& bucket = plan.buckets.back();
     bucket.units = {u, bucket.units.count + 1};
     bucket.elements += elements;
@@ -160,8 +177,7 @@ Range StatePlan::gradient(Size bucket) const {
   return sharding.gradients ? Range{place.share_begin, place.share.count} : place.whole;
 }
 
-StatePlan plan_state(const PlanInput& input, const std::vector<BucketPlan>& buckets, Shard shard,
-                     Shard of_experts) {
+StatePlan plan_state(const PlanInput& input, const std::vector<BucketPlan>& buckets, Size rank) {
   StatePlan state;
   state.sharding = sharding_on(input.strategy, input.mesh);
   state.reduces_every_microbatch = input.reduces_every_microbatch();
@@ -170,9 +186,9 @@ StatePlan plan_state(const PlanInput& input, const std::vector<BucketPlan>& buck
   Size largest_share = 0;
   for (const BucketPlan& bucket : buckets) {
     BucketPlace place;
-    const Shard own = bucket.of_experts ? of_experts : shard;
     place.whole = {state.whole, bucket.elements};
-    place.share = balanced_split(bucket.elements, own.ranks, own.number);
+    const Piece own = piece({bucket.elements}, {bucket.shares}, input.mesh, rank);
+    place.share = {own.offset[0], own.extent[0]};
     place.share_begin = state.shares;
     state.whole += place.whole.count;
     state.shares += place.share.count;
@@ -187,11 +203,10 @@ StatePlan plan_state(const PlanInput& input, const std::vector<BucketPlan>& buck
   }
   for (std::size_t b = 0; b < buckets.size(); ++b)
     if (const BucketPlace& place = state.buckets[b]; state.sharding.moments && input.overlap)
-      state.scatter_scratch =
-          std::max(state.scatter_scratch,
-                   reduce_scatter_scratch(place.whole.count, place.share.count,
-                                          (buckets[b].of_experts ? of_experts : shard).ranks,
-                                          input.state_type));
+      state.scatter_scratch = std::max(
+          state.scatter_scratch,
+          reduce_scatter_scratch(place.whole.count, place.share.count,
+                                 input.mesh.group_size(buckets[b].shares.axes), input.state_type));
   if (state.sharding.gradients) {
     state.bucket_gradients = input.has_stages() || input.sums_microbatches_in_tree()
                                  ? all_at_once(state.buckets, &BucketPlace::gradient_begin)

@@ -7,6 +7,7 @@
 #include <tessera/base/split.hpp>
 #include <tessera/nn/layers/layer_spec.hpp>
 #include <tessera/plan/plan_input.hpp>
+#include <tessera/tensor/piece.hpp>
 
 namespace tessera {
 
@@ -19,7 +20,7 @@ constexpr Range intersection(Range a, Range b) {
 }
 
 /// One parameter and its place in the flat buffer of its bucket. The place has the size of the
-/// largest block over all ranks of `model`, and smaller blocks are padded. So a bucket has the same
+/// largest piece over all ranks of `model`, and smaller pieces are padded. So a bucket has the same
 /// layout on all of these ranks, they all reduce a replicated element in the same order, and its
 /// copies stay bitwise equal.
 struct ParameterPlan {
@@ -33,6 +34,7 @@ struct ParameterPlan {
   bool partial_gradient = false;
   bool is_kernel = false;
   Size experts = 0;  ///< Slot::experts
+  Cuts cuts{};       ///< by `model`, then by `expert`
   Range place{};     ///< elements with padding, counted from the start of the bucket
   Size bucket = 0;
 };
@@ -50,12 +52,13 @@ struct UnitPlan {
   bool of_experts = false;  ///< `expert` splits its parameters and does not reduce gradients
 };
 
-/// A run of units whose gradients are reduced, and whose parameters are gathered, in one call.
-/// Strategies shard buckets: each rank keeps one balanced part.
+/// A run of units whose gradients are reduced, and whose parameters are gathered, in one call: a
+/// tensor of one dimension. Strategies shard buckets: each rank keeps one balanced part.
 struct BucketPlan {
   Range units{};            ///< positions in ParameterLayout::units
   Size elements = 0;        ///< with padding
   bool of_experts = false;  ///< all its units are of experts; calls are over for_experts()
+  Cut shares{};             ///< by the axes over which the strategy shards it, as one
 };
 
 /// The parameters of the layers of a stage, in order. A unit is a run of parameters, and a bucket
@@ -122,12 +125,7 @@ struct StatePlan {
   Range gradient(Size bucket) const;
 };
 
-/// A rank among those that shard one replica.
-struct Shard {
-  Size ranks = 1, number = 0;
-};
-/// Makes the plan of a rank. `of_experts` is its place among those that share experts.
-StatePlan plan_state(const PlanInput& input, const std::vector<BucketPlan>& buckets, Shard shard,
-                     Shard of_experts);
+/// Makes the plan of a rank. Rank 0 has the largest shares, the last rank of the mesh the smallest.
+StatePlan plan_state(const PlanInput& input, const std::vector<BucketPlan>& buckets, Size rank);
 
 }  // namespace tessera

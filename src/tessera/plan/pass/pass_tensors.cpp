@@ -42,7 +42,12 @@ SlotId PassTensors::add(std::string path, TensorRole role, Extent of, Along alon
     placements[*input_.mesh.find(axis)] = Placement::shard(0);
   if (const auto model = input_.mesh.find("model")) placements[*model] = along.model;
   if (const auto context = input_.mesh.find("context")) placements[*context] = along.context;
-  if (along.experts > 0) placements[*input_.mesh.find("expert")] = by_columns;
+  Cuts cuts = cuts_of(placements);
+  if (const auto expert = input_.mesh.find("expert"); along.experts > 0) {
+    std::erase_if(cuts, [&](const Cut& cut) { return cut.axes.front() == *expert; });
+    cuts.push_back({1, {*expert}, of.columns / along.experts});
+    placements[*expert] = by_columns;
+  }
   Slot slot{.path = std::move(path),
             .role = role,
             .shape = {samples_ * of.positions, of.columns},
@@ -51,6 +56,7 @@ SlotId PassTensors::add(std::string path, TensorRole role, Extent of, Along alon
             .type = type,
             .positions = of.positions,
             .experts = along.experts,
+            .cuts = std::move(cuts),
             .along_context = along.context};
   if (in_memory_of != no_slot) {
     slot.storage = storage_of(in_memory_of);

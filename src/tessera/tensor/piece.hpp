@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+// The part of a tensor that a rank holds.
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <vector>
+
+#include <tessera/base/split.hpp>
+#include <tessera/tensor/placement.hpp>
+
+namespace tessera {
+
+/// A part of a tensor: for each dimension, the first global index and the number of indices.
+struct Piece {
+  Shape offset;
+  Shape extent;
+  friend bool operator==(const Piece&, const Piece&) = default;
+};
+
+/// "[0:2, 0:64]"
+std::string to_string(const Piece& piece);
+
+/// One cut of a tensor: mesh axes split a dimension.
+struct Cut {
+  std::size_t dimension = 0;
+  /// Positions of axes in the mesh. Several axes cut as one, row-major: the last varies fastest.
+  std::vector<std::size_t> axes;
+  /// Consecutive indices that stay together, such as the columns of one expert.
+  Size unit = 1;
+  friend bool operator==(const Cut&, const Cut&) = default;
+};
+
+/// The cuts of a tensor, outermost first: each splits what earlier ones have left of its dimension.
+using Cuts = std::vector<Cut>;
+
+/// Returns one cut for each axis whose placement is Shard, in the order of the mesh.
+Cuts cuts_of(const Placements& placements);
+
+/// Returns part `number` of n indices that are split into `parts` parts of whole units, balanced:
+/// the first parts have one unit more. `unit` divides n.
+constexpr Range split_units(Size n, Size unit, Size parts, Size number) {
+  const Range units = balanced_split(n / unit, parts, number);
+  return {units.begin * unit, units.count * unit};
+}
+
+/// Returns the piece of a tensor of this global shape that `rank` holds. Extents may be 0. Takes
+/// time in the number of cuts, for a mesh of any size.
+Piece piece(const Shape& shape, const Cuts& cuts, const MeshShape& mesh, Size rank);
+
+}  // namespace tessera
