@@ -35,8 +35,23 @@ endforeach()
 install(EXPORT tesseraTargets NAMESPACE tessera:: DESTINATION ${tessera_package_dir}
   COMPONENT development)
 
+# A Kokkos inside the clone, where scripts/kokkos.sh puts it, is installed too: an installation does not need the clone.
+cmake_path(IS_PREFIX PROJECT_SOURCE_DIR "${Kokkos_DIR}" NORMALIZE tessera_installs_kokkos)
+set(tessera_kokkos_dir ${Kokkos_DIR})
+set(tessera_kokkos_kernels_dir ${KokkosKernels_DIR})
+if(tessera_installs_kokkos)
+  cmake_path(SET tessera_kokkos NORMALIZE ${Kokkos_DIR}/../../..)
+  set(tessera_installed_kokkos ${CMAKE_INSTALL_LIBDIR}/tessera/kokkos)
+  install(DIRECTORY ${tessera_kokkos} DESTINATION ${tessera_installed_kokkos} USE_SOURCE_PERMISSIONS COMPONENT development)
+  foreach(dir IN ITEMS tessera_kokkos_dir tessera_kokkos_kernels_dir)
+    cmake_path(RELATIVE_PATH ${dir} BASE_DIRECTORY ${tessera_kokkos})
+    string(PREPEND ${dir} ${tessera_installed_kokkos}/)
+  endforeach()
+endif()
+
 configure_package_config_file(${CMAKE_CURRENT_LIST_DIR}/tesseraConfig.cmake.in
-  ${PROJECT_BINARY_DIR}/tesseraConfig.cmake INSTALL_DESTINATION ${tessera_package_dir})
+  ${PROJECT_BINARY_DIR}/tesseraConfig.cmake INSTALL_DESTINATION ${tessera_package_dir}
+  PATH_VARS tessera_kokkos_dir tessera_kokkos_kernels_dir)
 write_basic_package_version_file(${PROJECT_BINARY_DIR}/tesseraConfigVersion.cmake
   COMPATIBILITY SameMinorVersion)
 install(FILES ${PROJECT_BINARY_DIR}/tesseraConfig.cmake ${PROJECT_BINARY_DIR}/tesseraConfigVersion.cmake

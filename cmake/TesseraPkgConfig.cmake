@@ -63,4 +63,11 @@ Version: ${PROJECT_VERSION}
 Cflags: -std=c++20 -I\${includedir} $<$<BOOL:${includes}>:-I$<JOIN:${includes}, -I>> $<JOIN:${options}, > $<$<BOOL:${definitions}>:-D$<JOIN:${definitions}, -D>>
 Libs: -L\${libdir} -ltessera ${tessera_flags}
 " TARGET tessera)
-install(FILES ${PROJECT_BINARY_DIR}/tessera.pc DESTINATION ${tessera_pc_dir} COMPONENT development)
+set(tessera_pc ${PROJECT_BINARY_DIR}/tessera.pc)
+if(tessera_installs_kokkos)
+  set(tessera_pc ${PROJECT_BINARY_DIR}/install/tessera.pc)
+  install(CODE "file(READ \"${PROJECT_BINARY_DIR}/tessera.pc\" text)
+    string(REPLACE \"${tessera_kokkos}\" \"\\\${prefix}/${tessera_installed_kokkos}/\" text \"\${text}\")
+    file(WRITE \"${tessera_pc}\" \"\${text}\")" COMPONENT development)
+endif()
+install(FILES ${tessera_pc} DESTINATION ${tessera_pc_dir} COMPONENT development)

@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # Uses the installed inputs, report, manual pages and completion.
-# usage: installed_test.sh PREFIX HELP2MAN_FOUND DEVICES   (DEVICES: Kokkos_DEVICES)
+# usage: installed_test.sh PREFIX CLONE HELP2MAN_FOUND DEVICES   (DEVICES: Kokkos_DEVICES)
 set -uo pipefail
-prefix=$1 has_manual=$2 devices=$3 status=0
+prefix=$1 clone=$2 has_manual=$3 devices=$4 status=0
 share=$prefix/share
 
 fail() {
@@ -25,6 +25,9 @@ done
 expect "$("$prefix/bin/tessera-report" --help 2>&1)" "report"
 for script in npz.py thicket.py; do [[ -x $share/tessera/$script ]] || fail "no $script"; done
 [[ -f $share/tessera/report/page.css ]] || fail "the style sheet of the report is missing"
+
+# Nothing needs the clone.
+if grep -rFH "$clone/" "$prefix"/lib*/cmake "$prefix"/lib*/pkgconfig; then fail "the installation names the clone"; fi
 
 # Without CUDA in Kokkos nothing needs the libraries of GPUs.
 if [[ $devices != *CUDA* ]]; then
