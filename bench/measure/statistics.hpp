@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Statistics of repeated measurements (bench/README.md, Statistics). Nothing here drops a
+// Statistics of repeated measurements (bench/METHOD.md, Statistics). Nothing here drops a
 // measurement. Rounds are short blocks of steps spread over a launch. Neighbouring steps see the
 // same state of the machine, so statistics use the scatter of the rounds.
 #pragma once
@@ -36,7 +36,7 @@ Statistics statistics_of(std::vector<double> values);
 double median(std::vector<double> values);
 
 // Nonparametric tests of the difference between two sets of rounds, which outliers and heavy tails
-// do not disturb (bench/README.md, Statistics).
+// do not disturb (bench/METHOD.md, Statistics).
 
 /// Returns the two-sided probability of rank sums at least as far from their mean if both sets come
 /// from one distribution (Mann and Whitney 1947). It is exact over all permutations, ties included;

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Ratios of cases, with 95 % intervals between rounds, as bench/README.md (Statistics) defines them."""
+"""Ratios of cases, with 95 % intervals between rounds, as bench/METHOD.md (Statistics) defines them."""
 
 import math
 from collections import Counter, namedtuple
