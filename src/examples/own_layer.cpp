@@ -15,17 +15,6 @@
 
 using namespace tessera;
 
-// The layouts that split tensors along the mesh axis "model". Here the columns are split, and the
-// factors with them. Every kind can also have whole tensors.
-std::vector<Layout> scale_layouts() {
-  return {{.parameters = {by_rows},
-           .inputs = {by_columns},
-           .output = by_columns,
-           .output_gradient = by_columns,
-           .input_gradients = {by_columns},
-           .parameter_gradients = {by_rows}}};
-}
-
 // T is float, double, BFloat16 or Float16; StateOf<T> is what the arithmetic is done in. A rank may
 // have no rows.
 template <class T>
@@ -65,15 +54,16 @@ void scale_backward(const LayerCall<T>& call) {
       dy.size());
 }
 
-// The facts about the kind that a plan needs. The backward pass reads x, so x stays in memory until
-// then; dx may take the memory of dy.
-constexpr LayerRow scale_row{.name = "scale",
-                             .split_layouts = scale_layouts,
-                             .fits = same_columns,
-                             .reads_inputs = always,
-                             .gradient_in_place = true,
-                             .forward = [](const auto& call) { scale_forward(call); },
-                             .backward = [](const auto& call) { scale_backward(call); }};
+// The facts about the kind that a plan needs. The expression gives the indices of each tensor:
+// samples, positions and columns. How any mesh axis splits the tensors follows from it. The
+// backward pass reads x, so x stays in memory until then; dx may take the memory of dy.
+constexpr LayerRow scale_row{
+    .name = "scale",
+    .expression = {.inputs = {{"sp,c"}}, .parameters = {{"c"}}, .output = "sp,c"},
+    .reads_inputs = always,
+    .gradient_in_place = true,
+    .forward = [](const auto& call) { scale_forward(call); },
+    .backward = [](const auto& call) { scale_backward(call); }};
 
 // Appends the layer to a model and returns its number. The rule for "mlp" splits the factors.
 Size append_scale(ModelSpec& model, Size input, Size width) {

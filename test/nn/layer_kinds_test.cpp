@@ -40,8 +40,7 @@ std::vector<LayerSpec> kinds() {
       embedding("positions of a rank", "u", 7, 5, 3, 0),
       with_positions(4, causal_attention("attention", "u", 0, 2, 3)),
       with_positions(7, causal_attention("rows of three ranks", "u", 0, 2, 3)),
-      row_of(causal_attention("", "u", 0, 2, 3))
-          .shared_rows(with_positions(4, causal_attention("attention", "u", 0, 2, 3))),
+      keys_values(with_positions(4, causal_attention("attention", "u", 0, 2, 3))),
       fourier("fourier", "u", 0, grid),
       fourier("modes of a rank", "u", 0, grid),
       fourier("points of a rank", "u", 0, grid),
@@ -328,11 +327,9 @@ TYPED_TEST(LayerKindsIn, DoNotRoundTerms) {
   const auto is_partial = [](Placement p) { return p.is_partial(); };
   int terms = 0;
   for (const LayerSpec& layer : kinds()) {
-    std::vector<Layout> layouts = layouts_of(layer);
-    if (layer.share.ways > 1 && row_of(layer).along_context != nullptr)
-      layouts.push_back(row_of(layer).along_context(layer, ContextAttention::gather));
-    for (const Layout& layout : layouts) {
-      SCOPED_TRACE(layer.name);
+    for (const char index : splittable(row_of(layer).expression)) {
+      SCOPED_TRACE(layer.name + ", split by " + index);
+      const Layout layout = derive(row_of(layer).expression, {&index, 1});
       const Rounding rounding{0, rounding_of<T>(layer).sums};
       LayerAlone<T> alone(layer, batch_samples);
       const LayerAlone<State> wide(layer, batch_samples);
@@ -360,7 +357,7 @@ TYPED_TEST(LayerKindsIn, DoNotRoundTerms) {
     }
   }
   // linear; embedding, fourier, inverse_fourier, dispatch, combine and their parts
-  EXPECT_EQ(terms, 2 + 3 + 4 + 4 + 2 + 2);
+  EXPECT_EQ(terms, 2 + 3 + 6 + 6 + 4 + 4);
 }
 
 // In an arena, a layer without bias has an empty View at the address of the next layer.

@@ -193,34 +193,29 @@ TEST(Layouts, HeadsAreNotCut) {
       }
 }
 
-// Invalid layouts, which choose_layouts() never returns: extents of a layer's parts do not match.
-TEST(Layouts, PartsOfALayerThatDoNotMatchAreRejected) {
+// Specs split parameters here whose layers the rules keep whole: kernels of 3 experts, and modes of
+// 6 frequencies.
+TEST(Layouts, GroupsThatOnlySpecsSplitAreNotCut) {
   PlanInput input = sharded(tutorial({{"model", 2}}), Strategy::tensor);
-  input.model = transformer(
-      {.vocabulary = 8, .context = 5, .width = 4, .heads = 4, .blocks = 1, .inner_width = 8});
-  const std::vector<Layout> layouts = choose_layouts(input);
-  EXPECT_EQ(local_layers(input, layouts, {}).size(), input.model.layers.size());
-  const auto rejects = [&](const PlanInput& bad, const std::vector<Layout>& with) {
-    const Size ranks = bad.mesh.size_of("model");
-    for (Size rank = 0; rank < ranks; ++rank) try {
-        local_layers(bad, with, {.model_ranks = ranks, .model = rank});
-      } catch (const Error& error) {
-        EXPECT_NE(std::string(error.what()).find("differently"), std::string::npos) << error.what();
-        return true;
-      }
-    return false;
-  };
-  PlanInput uneven = input;  // q, k and v 5 + 4, heads 2 + 1
-  uneven.model = transformer(
-      {.vocabulary = 8, .context = 5, .width = 3, .heads = 3, .blocks = 1, .inner_width = 8});
-  EXPECT_TRUE(rejects(uneven, layouts));
-  for (std::size_t l = 0; l < layouts.size(); ++l) {
-    if (!layouts[l].inputs[0].is_shard(1) && !layouts[l].output.is_shard(1)) continue;
-    std::vector<Layout> wrong = layouts;  // only one of the two is split
-    wrong[l].inputs[0] =
-        layouts[l].inputs[0].is_shard(1) ? Placement::replicate() : Placement::shard(1);
-    EXPECT_TRUE(rejects(input, wrong)) << input.model.layers[l].name;
-  }
+  input.rules["experts"] = input.rules["modes"] = {};
+  input.model = transformer({.vocabulary = 8,
+                             .context = 5,
+                             .width = 4,
+                             .heads = 4,
+                             .blocks = 1,
+                             .inner_width = 8,
+                             .experts = 3});
+  input.parameter_specs = {{"block1/fc1/kernel", PartitionSpec{{"model"}, {}, {}}}};
+  EXPECT_EQ(
+      rejection(input),
+      "mesh = model=2: model cannot split the grouped_linear layer block1/fc1/product evenly: "
+      "2 ranks do not divide 3");
+  input.model = fno({.grid = 6, .modes = 3, .width = 4, .layers = 1, .projection = 18});
+  input.parameter_specs = {{"layer1/modes", PartitionSpec{{"model"}, {}, {}}}};
+  input.mesh = MeshShape({{"model", 9}});
+  EXPECT_EQ(rejection(input),
+            "model.fno.modes = 3: makes 6 frequencies, which must be a multiple of the 9 ranks of "
+            "the mesh axis model");
 }
 
 TEST(Layouts, RejectSpecsThatNoLayerCanFollow) {

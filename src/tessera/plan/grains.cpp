@@ -5,7 +5,9 @@
 
 #include <tessera/base/error.hpp>
 #include <tessera/base/text.hpp>
+#include <tessera/nn/layers/layer_row.hpp>
 #include <tessera/plan/grains.hpp>
+#include <tessera/plan/layout/claims.hpp>
 
 namespace tessera {
 namespace {
@@ -154,7 +156,7 @@ Size softmax_blocks(const PlanInput& input) {
 }
 
 bool splits_gradient_rows(const LayerSpec& layer) {
-  const std::vector<Layout> layouts = layouts_of(layer);
+  const std::vector<Layout> layouts = model_layouts(layer);
   return std::any_of(layouts.begin(), layouts.end(), [](const Layout& layout) {
     return std::any_of(layout.parameter_gradients.begin(), layout.parameter_gradients.end(),
                        [](Placement gradient) { return gradient.is_partial(); });

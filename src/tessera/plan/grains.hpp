@@ -6,7 +6,7 @@
 #include <vector>
 
 #include <tessera/base/pair_tree.hpp>
-#include <tessera/nn/layers/layer_row.hpp>
+#include <tessera/nn/layers/layer_spec.hpp>
 #include <tessera/plan/plan_input.hpp>
 
 namespace tessera {

@@ -7,6 +7,7 @@
 #include <tessera/base/text.hpp>
 #include <tessera/optim/square_limbs.hpp>
 #include <tessera/plan/grains.hpp>
+#include <tessera/plan/layout/claims.hpp>
 #include <tessera/plan/layout/layouts.hpp>
 #include <tessera/plan/pass/pass.hpp>
 #include <tessera/plan/pass/schedule.hpp>
@@ -165,7 +166,7 @@ std::vector<LayerSpec> Plan::local_layers(Size rank) const {
 
 std::vector<PassCount> Plan::flops_along_context() const {
   std::vector<Layout> whole;
-  for (const LayerSpec& layer : input.model.layers) whole.push_back(layouts_of(layer).front());
+  for (const LayerSpec& layer : input.model.layers) whole.push_back(layout_of(layer, {}));
   std::vector<PassCount> flops;
   AlongRank at{.context_ranks = input.mesh.size_of("context")};
   for (at.context = 0; at.context < at.context_ranks; ++at.context)

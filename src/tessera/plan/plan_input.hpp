@@ -5,7 +5,6 @@
 #include <string>
 
 #include <tessera/base/types.hpp>
-#include <tessera/nn/layers/layer_row.hpp>
 #include <tessera/nn/models/model_spec.hpp>
 #include <tessera/nn/products/matmul_precision.hpp>
 #include <tessera/plan/step_config.hpp>

@@ -11,8 +11,6 @@ namespace {
 
 const std::string add_label = "tessera::add";  // made once: launches allocate nothing
 
-std::vector<Layout> add_layouts() { return {alike(by_columns, 2), alike(by_rows, 2)}; }
-
 /// y may alias b.
 template <class T>
 void add_forward(const LayerCall<T>& call) {
@@ -24,8 +22,7 @@ void add_forward(const LayerCall<T>& call) {
 }
 
 constexpr LayerRow add_row{.name = "add",
-                           .split_layouts = add_layouts,
-                           .fits = same_columns,
+                           .expression = {.inputs = {{"sp,c"}, {"sp,c"}}, .output = "sp,c"},
                            .in_place_of = 1,
                            .gradient_in_place = true,
                            .passes_gradient = always,

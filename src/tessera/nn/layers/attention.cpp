@@ -23,13 +23,6 @@ using detail::AttentionBlock;
 using detail::AttentionRuns;
 using detail::SampleRows;
 
-std::vector<Layout> attention_layouts() { return {alike(by_columns, 2)}; }
-
-/// q, k, v and the output of each head are on one rank.
-bool whole_heads(const LayerSpec& layer) {
-  return layer.in == 3 * layer.out && layer.out % layer.groups.columns == 0;
-}
-
 Size heads_of(const LayerSpec& layer) { return layer.out / layer.groups.columns; }
 
 Size positions_of(const LayerSpec& layer) { return std::max(layer.positions, layer.share.total); }
@@ -44,16 +37,6 @@ Size square_size(const LayerSpec& layer) {
 /// Heads of one sample or, of more samples than there are heads, one head of several samples.
 Size heads_at_once(const LayerSpec& layer, Size samples) {
   return layer.tiling.at_once(std::max(heads_of(layer), samples), square_size(layer));
-}
-
-/// The second input has keys and values, which every rank needs whole, at once or in turn.
-Layout attention_along_context(const LayerSpec&, ContextAttention attention) {
-  if (attention == ContextAttention::all_to_all) return alike(by_columns);
-  Layout layout = alike(by_rows, 2);
-  if (attention == ContextAttention::ring) return layout;
-  layout.inputs[1] = {};
-  layout.input_gradients[1] = as_terms;
-  return layout;
 }
 
 LayerProducts attention_products(const LayerSpec& layer, Size samples) {
@@ -346,11 +329,10 @@ class Attention {
 
 constexpr LayerRow attention_row{
     .name = "attention",
-    .split_layouts = attention_layouts,
-    .fits = whole_heads,
-    .mixes_positions = true,
-    .along_context = attention_along_context,
-    .shared_rows = keys_values,
+    .expression = {.inputs = {{"sp,hnd"}, {"st,hnd"}},
+                   .output = "sp,hd",
+                   .whole = "tnd",
+                   .streamed = "t"},
     .products = attention_products,
     .functions = attention_functions,
     .scratch = attention_scratch,

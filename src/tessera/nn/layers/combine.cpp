@@ -13,21 +13,6 @@ const std::string combine_forward_label = "tessera::combine";
 const std::string combine_slots_label = "tessera::combine_slot_gradients";
 const std::string combine_gates_label = "tessera::combine_gate_gradients";
 
-/// Ranks have experts.
-std::vector<Layout> combine_layouts() {
-  return {{.inputs = {by_columns, Placement()},
-           .output = as_terms,
-           .input_gradients = {by_columns, as_terms}}};
-}
-
-/// A rank combines the slots of its own positions.
-Layout combine_along_context(const LayerSpec&, ContextAttention) {
-  return {.inputs = {Placement(), Placement()},
-          .output = by_rows,
-          .output_gradient = by_rows,
-          .input_gradients = {as_terms, by_rows}};
-}
-
 template <class T>
 detail::ExpertSlots combine_slots(const LayerCall<T>& call) {
   const LayerSpec& layer = call.layer;
@@ -86,10 +71,9 @@ void combine_backward(const LayerCall<T>& call) {
 
 constexpr LayerRow combine_row{
     .name = "combine",
-    .split_layouts = combine_layouts,
-    .fits = [](const LayerSpec& layer) { return layer.in % layer.out == 0; },
-    .mixes_positions = true,
-    .along_context = combine_along_context,
+    .expression = {.inputs = {{"sk,ec"}, {.indices = "st,f", .gradient = "sp,f"}},
+                   .output = "sp,c",
+                   .whole = "tkf"},
     // Backward makes gradients of slots and, with two sums, of gates.
     .functions =
         [](const LayerSpec& layer, Size samples) {

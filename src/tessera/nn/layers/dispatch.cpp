@@ -12,21 +12,6 @@ namespace {
 const std::string dispatch_forward_label = "tessera::dispatch";
 const std::string dispatch_backward_label = "tessera::dispatch_backward";
 
-/// Ranks have experts.
-std::vector<Layout> dispatch_layouts() {
-  return {{.inputs = {Placement(), Placement()},
-           .output = by_columns,
-           .output_gradient = by_columns,
-           .input_gradients = {as_terms, Placement()}}};
-}
-
-/// A rank fills slots with its own positions.
-Layout dispatch_along_context(const LayerSpec&, ContextAttention) {
-  return {.inputs = {by_rows, Placement()},
-          .output = as_terms,
-          .input_gradients = {by_rows, Placement()}};
-}
-
 template <class T>
 detail::ExpertSlots dispatch_slots(const LayerCall<T>& call) {
   const LayerSpec& layer = call.layer;
@@ -52,18 +37,16 @@ void dispatch_backward(const LayerCall<T>& call) {
 
 constexpr LayerRow dispatch_row{
     .name = "dispatch",
-    .split_layouts = dispatch_layouts,
-    .fits = [](const LayerSpec& layer) { return layer.out % layer.in == 0; },
+    .expression = {.inputs = {{"sp,c"}, {.indices = "st,f", .gradient = {}}},
+                   .output = "sk,ec",
+                   .whole = "tkf"},
     .rules_choose = true,
-    .mixes_positions = true,
-    .along_context = dispatch_along_context,
     .functions =
         [](const LayerSpec& layer, Size samples) {
           return detail::slots_functions(layer, samples, {1, 1});
         },
     .scratch = detail::slots_scratch,
     .reads_inputs = always,
-    .no_gradient_of = 1,
     .forward = [](const auto& call) { dispatch_forward(call); },
     .backward = [](const auto& call) { dispatch_backward(call); }};
 
@@ -77,7 +60,6 @@ LayerSpec dispatch(std::string name, std::string unit, Size x, Size gates, Size 
   layer.positions = routing.capacity;
   layer.second_in = routing.experts;
   layer.groups = {width, "experts", "model.transformer.experts", routing.experts};
-  layer.columns = "experts";
   return layer;
 }
 

@@ -15,19 +15,6 @@ const std::string embedding_forward_label = "tessera::embedding";
 const std::string embedding_table_label = "tessera::embedding_table_gradient";
 const std::string embedding_position_label = "tessera::embedding_position_gradient";
 
-/// Ranks have rows of the table.
-std::vector<Layout> embedding_layouts() {
-  return {{.parameters = {by_rows}, .output = as_terms, .parameter_gradients = {by_rows}}};
-}
-
-Layout embedding_along_context(const LayerSpec&, ContextAttention) { return alike(by_rows); }
-
-bool tables_fit(const LayerSpec& layer) {
-  const Size positions = layer.share.ways > 1 ? layer.share.total : layer.positions;
-  return layer.parameters[0].shape[1] == layer.out &&
-         layer.parameters[1].shape == Shape{positions, layer.out};
-}
-
 /// The positions of the rows of a sample: two runs.
 struct RowPositions {
   Range first, second;
@@ -161,11 +148,11 @@ void embedding_backward(const LayerCall<T>& call) {
 
 constexpr LayerRow embedding_row{
     .name = "embedding",
-    .split_layouts = embedding_layouts,
-    .fits = tables_fit,
+    .expression = {.inputs = {{.indices = "sp,", .gradient = {}}},
+                   .parameters = {{"v,c"}, {.indices = "p,c", .term = 1}},
+                   .output = "sp,c",
+                   .whole = "c"},
     .rules_choose = true,
-    .mixes_positions = true,
-    .along_context = embedding_along_context,
     .reads_batch = true,
     .reads_exact_x = true,
     .reads_inputs = always,

@@ -10,16 +10,6 @@ namespace {
 using detail::FourierScale;
 using detail::FourierTransform;
 
-/// Ranks have modes of the output.
-std::vector<Layout> fourier_layouts() {
-  return {{.output = by_columns, .output_gradient = by_columns, .input_gradients = {as_terms}}};
-}
-
-/// Each rank adds its rows to all modes.
-Layout fourier_along_context(const LayerSpec&, ContextAttention) {
-  return {.inputs = {by_rows}, .output = as_terms, .input_gradients = {by_rows}};
-}
-
 detail::FourierModes output_modes(const LayerSpec& layer) {
   return {layer, layer.out_begin, layer.out};
 }
@@ -40,11 +30,8 @@ void fourier_backward(const LayerCall<T>& call) {
 
 constexpr LayerRow fourier_row{
     .name = "fourier",
-    .split_layouts = fourier_layouts,
-    .fits = [](const LayerSpec& layer) { return output_modes(layer).are_whole(); },
+    .expression = {.inputs = {{"sp,c"}}, .output = "s,mrc"},
     .rules_choose = true,
-    .mixes_positions = true,
-    .along_context = fourier_along_context,
     .products =
         [](const LayerSpec& layer, Size samples) {
           const detail::FourierModes of = output_modes(layer);
@@ -64,7 +51,6 @@ LayerSpec fourier(std::string name, std::string unit, Size input, const FourierG
   layer.in_positions = grid.n * grid.n;
   layer.groups = detail::fourier_groups(grid);
   layer.grid = grid;
-  layer.columns = "modes";
   return layer;
 }
 

@@ -60,19 +60,15 @@ struct FourierModes {
         width(layer.grid.width),
         first(begin / group()),
         count(columns / group()),
-        rest(begin % group() + columns % group()),
         tiling(layer.tiling) {}
 
   PositionShare share;
   Size n, modes, width;
   Size first, count;
-  Size rest;  ///< columns that are not part of a whole frequency k1
   Tiling tiling;
 
   /// Columns of one frequency k1.
   Size group() const { return 2 * modes * width; }
-  /// Returns true if the columns are those of whole frequencies k1.
-  bool are_whole() const { return rest == 0; }
 
   bool is_negative(Size k) const { return first + k >= modes; }
   /// |k1| of the rank's k-th frequency.

@@ -7,17 +7,6 @@
 namespace tessera {
 namespace {
 
-/// Ranks have modes of the input.
-std::vector<Layout> inverse_fourier_layouts() {
-  return {{.inputs = {by_columns}, .output = as_terms, .input_gradients = {by_columns}}};
-}
-
-/// Each rank makes its rows of all modes.
-Layout inverse_fourier_along_context(const LayerSpec&, ContextAttention) {
-  return {
-      .inputs = {{}}, .output = by_rows, .output_gradient = by_rows, .input_gradients = {as_terms}};
-}
-
 detail::FourierModes input_modes(const LayerSpec& layer) {
   return {layer, layer.in_begin, layer.in};
 }
@@ -34,10 +23,7 @@ void inverse_fourier_forward(const LayerCall<T>& call) {
 
 constexpr LayerRow inverse_fourier_row{
     .name = "inverse_fourier",
-    .split_layouts = inverse_fourier_layouts,
-    .fits = [](const LayerSpec& layer) { return input_modes(layer).are_whole(); },
-    .mixes_positions = true,
-    .along_context = inverse_fourier_along_context,
+    .expression = {.inputs = {{"s,mrc"}}, .output = "sp,c"},
     .products =
         [](const LayerSpec& layer, Size samples) {
           const detail::FourierModes of = input_modes(layer);

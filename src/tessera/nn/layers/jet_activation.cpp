@@ -19,12 +19,6 @@ const std::string jet_backward_label = "tessera::jet_activation_backward";
 constexpr Size first_row = 1, second_row = 1 + jet_dimensions;  // of the derivatives
 constexpr Size boundary_row = jet_rows - 1;
 
-std::vector<Layout> jet_layouts() {
-  Layout columns = alike(by_columns);
-  columns.parameters = columns.parameter_gradients = {by_rows};
-  return {columns};
-}
-
 /// The first three derivatives of an activation, from its value s.
 template <Activation A, class Math>
 struct Slopes {
@@ -140,17 +134,16 @@ void jet_backward(const LayerCall<T>& call) {
 
 bool is_curved(const LayerSpec& layer) { return layer.activation != Activation::identity; }
 
-constexpr LayerRow jet_row{.name = "jet_activation",
-                           .split_layouts = jet_layouts,
-                           .fits = same_columns,
-                           .mixes_positions = true,
-                           .reads_inputs = is_curved,
-                           .reads_output = is_curved,
-                           .in_place_of = 0,
-                           .gradient_in_place = true,
-                           .passes_gradient = [](const LayerSpec& l) { return !is_curved(l); },
-                           .forward = [](const auto& call) { jet_forward(call); },
-                           .backward = [](const auto& call) { jet_backward(call); }};
+constexpr LayerRow jet_row{
+    .name = "jet_activation",
+    .expression = {.inputs = {{"sj,c"}}, .parameters = {{"c"}}, .output = "sj,c", .whole = "j"},
+    .reads_inputs = is_curved,
+    .reads_output = is_curved,
+    .in_place_of = 0,
+    .gradient_in_place = true,
+    .passes_gradient = [](const LayerSpec& l) { return !is_curved(l); },
+    .forward = [](const auto& call) { jet_forward(call); },
+    .backward = [](const auto& call) { jet_backward(call); }};
 
 }  // namespace
 

@@ -32,11 +32,7 @@ void copy_keys_values(const Matrix<const T>& from, const Matrix<T>& to, Size d, 
 
 constexpr LayerRow keys_values_row{
     .name = "keys_values",
-    .split_layouts = [] { return std::vector<Layout>{alike(by_columns)}; },
-    .fits =
-        [](const LayerSpec& layer) {
-          return 2 * layer.in == 3 * layer.out && layer.out % layer.groups.columns == 0;
-        },
+    .expression = {.inputs = {{"sp,hnd"}}, .output = "sp,hnd"},
     .adds_gradient = true,
     .forward =
         [](const auto& call) {

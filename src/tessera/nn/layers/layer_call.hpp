@@ -10,9 +10,6 @@
 
 namespace tessera {
 
-inline constexpr std::size_t max_layer_inputs = 2;
-inline constexpr std::size_t max_layer_parameters = 2;
-
 /// Facts about the microbatch, for kinds with LayerRow::reads_batch. State: as in LayerCall.
 template <class State>
 struct BatchFacts {

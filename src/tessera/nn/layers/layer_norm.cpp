@@ -16,12 +16,6 @@ const std::string layer_norm_forward_label = "tessera::layer_norm";
 const std::string layer_norm_input_label = "tessera::layer_norm_input_gradient";
 const std::string layer_norm_parameter_label = "tessera::layer_norm_parameter_gradients";
 
-std::vector<Layout> layer_norm_layouts() {
-  Layout rows = alike(by_rows);
-  rows.parameter_gradients = {as_terms, as_terms};
-  return {rows};
-}
-
 /// y = scale (x - mean) / deviation + bias, with a team per row. Keeps (mean, 1 / deviation).
 template <class T>
 struct Normalize {
@@ -150,9 +144,10 @@ PassCount layer_norm_functions(const LayerSpec& layer, Size samples) {
 }
 
 constexpr LayerRow layer_norm_row{.name = "layer_norm",
-                                  .split_layouts = layer_norm_layouts,
-                                  .fits = same_columns,
-                                  .prefers_rows = true,
+                                  .expression = {.inputs = {{"sp,c"}},
+                                                 .parameters = {{"c"}, {"c"}},
+                                                 .output = "sp,c",
+                                                 .whole = "c"},
                                   .functions = layer_norm_functions,
                                   .reads_inputs = always,
                                   .saved_columns = [](const LayerSpec&) { return Size{2}; },

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <algorithm>
 #include <string_view>
 #include <vector>
 
+#include <tessera/nn/layers/expression.hpp>
 #include <tessera/nn/layers/layer_spec.hpp>
 
 namespace tessera {
@@ -23,7 +23,6 @@ struct LayerProducts {
 inline constexpr double functions_per_sum = 12;
 
 // Defaults of LayerRow.
-inline std::vector<Layout> no_layouts() { return {}; }
 inline LayerProducts no_products(const LayerSpec&, Size) { return {}; }
 inline PassCount no_functions(const LayerSpec&, Size) { return {}; }
 inline Size no_scratch(const LayerSpec&, Size) { return 0; }
@@ -31,46 +30,16 @@ inline Size no_columns(const LayerSpec&) { return 0; }
 inline bool always(const LayerSpec&) { return true; }
 inline bool never(const LayerSpec&) { return false; }
 
-/// Returns true if the inputs, the output and all vectors among the parameters have equally many
-/// columns.
-inline bool same_columns(const LayerSpec& layer) {
-  return layer.in == layer.out &&
-         std::all_of(layer.parameters.begin(), layer.parameters.end(), [&](const auto& parameter) {
-           return parameter.shape.size() != 1 || parameter.shape[0] == layer.out;
-         });
-}
-
-/// The parts of a layer's sums on a rank, whose order does not depend on the mesh: grains of the
-/// samples, and blocks of the columns of the inputs and of the output. Powers of two.
-struct LayerBlocks {
-  Size grains = 1, in = 1, out = 1;
-};
-
 /// One kind of layer: what plans must know about it, and its kernels. A kind is one such row and a
 /// function that makes its LayerSpec, in a file of its own.
 struct LayerRow {
   std::string_view name;
-
-  /// Returns the layouts that split tensors along `model`, beside the one with whole tensors, which
-  /// every kind has. Placements that a layout does not list are Replicate.
-  std::vector<Layout> (*split_layouts)() = no_layouts;
-  /// Returns true if the kernels can compute with a rank's extents. Plans split inputs, output and
-  /// parameters independently; their parts must still match.
-  bool (*fits)(const LayerSpec& layer);
-  /// The sharding rules of its parameters and of LayerSpec::columns choose the layout. Otherwise
-  /// the layout is the one whose inputs are cheapest to redistribute.
+  /// What the kind computes. The placements of its tensors follow from it.
+  Expression expression;
+  /// The sharding rules choose the index that `model` splits: those of the parameters or, without
+  /// parameters, of the output. Otherwise the layer keeps the split of its inputs.
   bool rules_choose = false;
-  /// With sequence parallelism, the kind takes its share of the rows even if its input is whole.
-  bool prefers_rows = false;
 
-  /// A row of the output depends on several rows of its sample.
-  bool mixes_positions = false;
-  /// Returns the placements along `context`, whose kernels then read LayerSpec::share; nullptr if
-  /// the kind takes and makes rows or, with mixes_positions, needs whole samples.
-  Layout (*along_context)(const LayerSpec& layer, ContextAttention attention) = nullptr;
-  /// Returns a layer that makes what other ranks of `context` read; the layer reads its output as
-  /// one more input. nullptr if they read none.
-  LayerSpec (*shared_rows)(const LayerSpec& layer) = nullptr;
   /// The kernels read LayerCall::batch.
   bool reads_batch = false;
   /// The kernels read x in BatchFacts::x, where it is not rounded to the compute type, and not in
@@ -107,8 +76,6 @@ struct LayerRow {
   int in_place_of = -1;
   /// The gradient of one input may overwrite the gradient of the output.
   bool gradient_in_place = false;
-  /// Number of an input without a gradient, which others of its readers have; -1 if none.
-  int no_gradient_of = -1;
   /// The gradients of the inputs equal that of the output; backward writes none.
   bool (*passes_gradient)(const LayerSpec& layer) = never;
   /// Backward can add to input gradients (LayerCall::add_input_gradients).
@@ -139,28 +106,6 @@ inline const LayerRow& row_of(const LayerSpec& layer) { return *layer.kind; }
 /// products. Biases, scales of norms and embeddings are not.
 inline bool is_kernel(const LayerSpec& layer, const ParameterSpec& parameter) {
   return row_of(layer).products != no_products && parameter.shape.size() > 1;
-}
-
-/// Returns the layout in which inputs, output and their gradients have one placement and all
-/// parameters are whole.
-inline Layout alike(Placement placement, std::size_t inputs = 1) {
-  const std::vector<Placement> each(inputs, placement);
-  return {
-      .inputs = each, .output = placement, .output_gradient = placement, .input_gradients = each};
-}
-
-/// Returns the layouts of a layer, the one with whole tensors first, with one placement for every
-/// input and parameter.
-inline std::vector<Layout> layouts_of(const LayerSpec& layer) {
-  std::vector<Layout> all = row_of(layer).split_layouts();
-  all.insert(all.begin(), Layout{});
-  for (Layout& layout : all) {
-    layout.inputs.resize(layer.inputs.size());
-    layout.input_gradients.resize(layer.inputs.size());
-    layout.parameters.resize(layer.parameters.size());
-    layout.parameter_gradients.resize(layer.parameters.size());
-  }
-  return all;
 }
 
 }  // namespace tessera

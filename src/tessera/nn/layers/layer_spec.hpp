@@ -125,9 +125,6 @@ struct LayerSpec {
   /// The columns of input and output, and the first dimension of parameters, belong to so many
   /// experts, one after another, which the mesh axis `expert` splits; 0 in other layers.
   Size experts = 0;
-  /// Logical name of the output's columns, for kinds without parameters whose layout the sharding
-  /// rules choose.
-  std::string columns{};
   /// The rows of a sample, if `context` splits positions. With `positions` = share.total, matrices
   /// have the rows of all ranks: those of rank 0 for all samples, then those of rank 1, and so on.
   PositionShare share{};
@@ -159,13 +156,13 @@ inline std::string path_of(const LayerSpec& layer, const ParameterSpec& paramete
   return layer.unit + "/" + parameter.name;
 }
 
-/// Placements that layouts are made of; Placement() keeps a tensor whole.
+/// Placements of a layer's tensors; Placement() keeps a tensor whole.
 inline constexpr Placement by_rows = Placement::shard(0);  ///< or the elements of a vector
 inline constexpr Placement by_columns = Placement::shard(1);
 inline constexpr Placement as_terms = Placement::partial();
 
-/// Placements of a layer's tensors along the mesh axis `model`: one way in which its kind can
-/// compute. Plans redistribute a tensor that is placed otherwise.
+/// Placements of a layer's tensors along one mesh axis. Plans redistribute a tensor that is placed
+/// otherwise.
 struct Layout {
   std::vector<Placement> parameters{};           ///< also of their moments
   std::vector<Placement> inputs{};               ///< as forward and backward read them
@@ -173,6 +170,14 @@ struct Layout {
   Placement output_gradient{};                   ///< as backward reads it
   std::vector<Placement> input_gradients{};      ///< as backward writes them
   std::vector<Placement> parameter_gradients{};  ///< Partial if ranks have different rows
+
+  friend bool operator==(const Layout&, const Layout&) = default;
+};
+
+/// The parts of a layer's sums on a rank, whose order does not depend on the mesh: grains of the
+/// samples, and blocks of the columns of the inputs and of the output. Powers of two.
+struct LayerBlocks {
+  Size grains = 1, in = 1, out = 1;
 };
 
 /// An amount of work in the two passes.

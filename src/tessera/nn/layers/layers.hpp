@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The kinds of layers. Each function makes a LayerSpec and is defined in a source file of its name.
-// README.md lists the layouts of each kind along `model` and the calls that they need.
+// README.md lists their expressions, from which their placements and calls follow.
 #pragma once
 
 #include <cstdint>
@@ -11,40 +11,37 @@
 
 namespace tessera {
 
-/// y = x kernel, with kernel (in, out). Along `model` the kernel is whole, split by columns
-/// (column-parallel) or split by rows (row-parallel).
+/// y = x kernel, with kernel (in, out).
 ///
 /// A kernel (groups, in, out) is block-diagonal: x has the columns of group after group, and each
-/// group is multiplied by a kernel of its own (kind "grouped_linear"). Along `model` the groups may
-/// be split.
+/// group is multiplied by a kernel of its own (kind "grouped_linear").
 LayerSpec linear(std::string name, std::string unit, Size input, ParameterSpec kernel);
 
 /// y = activation(x + bias), with bias (width), zero at first. `bias_axis` is the logical name of
-/// the bias's dimension; without one there is no bias. Along `model` rows or columns may be split.
+/// the bias's dimension; without one there is no bias.
 LayerSpec pointwise(std::string name, std::string unit, Size input, Size width,
                     Activation activation, const std::optional<std::string>& bias_axis = {});
 
-/// y = a + b, where a residual block ends. Along `model` rows or columns may be split.
+/// y = a + b, where a residual block ends.
 LayerSpec add(std::string name, std::string unit, Size a, Size b, Size width);
 
 inline constexpr double layer_norm_epsilon = 1e-5;  ///< added to the variance
 
 /// y = scale (x - mean) / sqrt(variance + epsilon) + bias for each row (Ba et al. 2016), with scale
-/// (width), ones at first, and bias (width), zeros at first. Along `model` rows may be split.
+/// (width), ones at first, and bias (width), zeros at first.
 LayerSpec layer_norm(std::string name, std::string unit, Size input, Size width,
                      const std::string& logical_axis);
 
 /// y = table[x] + position. x is one column of class numbers in [0, vocabulary); a sample has
 /// `context` rows. Parameters: "table" (vocabulary, width), drawn from `stream`, and "position"
-/// (context, width), drawn from stream + 1. Another number gives NaN. Along `model` the rows of the
-/// table may be split; the output is then Partial.
+/// (context, width), drawn from stream + 1. Another number gives NaN.
 LayerSpec embedding(std::string name, std::string unit, Size vocabulary, Size context, Size width,
                     std::uint32_t stream);
 
 /// Causal self-attention (Vaswani et al. 2017). The input (rows, 3 heads head_width) has the
 /// columns q, k and v of head after head. The output (rows, heads head_width) has the columns
 /// softmax(q k^T / sqrt(head_width)) v of each head, in which a position sees itself and earlier
-/// ones. Along `model` the heads may be split.
+/// ones.
 ///
 /// Scores are computed in blocks, whose softmaxes are merged by their largest scores and sums
 /// (Milakov and Gimelshein 2018), so that memory is linear in the number of positions. Backward
@@ -68,29 +65,27 @@ inline constexpr Size max_choices = 8;
 ///   least when the load is even (Fedus et al. 2022, equation 4, times t), and
 /// - z_weight sum over positions of (log sum_e exp(logit_e))^2 (Zoph et al. 2022, "ST-MoE",
 ///   equation 5, times t).
-/// Along `model` all tensors are whole.
 LayerSpec route(std::string name, std::string unit, Size logits, const Routing& routing);
 
 /// Copies each row of x (rows, width) to a slot of every expert that takes it (GShard: Lepikhin et
 /// al. 2021): those whose gates (rows, experts) are not 0. A sample of `positions` rows has
-/// `capacity` rows of slots, (capacity, experts width), with the columns of expert after expert.
-/// An expert's slots have the positions in order; the rest of them is 0. The gates get no gradient
-/// here. Along `model` the experts may be split.
+/// `capacity` rows of slots, (capacity, experts width), with the columns of expert after expert. An
+/// expert's slots have the positions in order; the rest of them is 0. The gates get no gradient
+/// here.
 LayerSpec dispatch(std::string name, std::string unit, Size x, Size gates, Size width,
                    Size positions, const Routing& routing);
 
 /// y = sum over a row's experts of gate times the row of its slot; `slots` and `gates` as in
-/// dispatch(). A row that all experts drop is 0. Along `model` the experts may be split; the output
-/// is then Partial.
+/// dispatch(). A row that all experts drop is 0.
 LayerSpec combine(std::string name, std::string unit, Size slots, Size gates, Size width,
                   Size positions, const Routing& routing);
 
 /// A draw from the normal distribution that the outputs of two layers describe (Kingma and Welling
 /// 2014, "Auto-Encoding Variational Bayes", section 2.4): z = mean + exp(logvar / 2) eps, with eps
 /// standard normal. eps is a function of the seed, the step, and the row and column in the global
-/// batch; backward draws it again. Forward adds beta KL(N(mean, exp(logvar)) || N(0, 1)) =
-/// -beta/2 sum (1 + logvar - mean^2 - exp(logvar)), summed over columns and samples, to the loss
-/// sum (appendix B there). Along `model` all tensors are whole.
+/// batch; backward draws it again. Forward adds beta KL(N(mean, exp(logvar)) || N(0, 1)) = -beta/2
+/// sum (1 + logvar - mean^2 - exp(logvar)), summed over columns and samples, to the loss sum
+/// (appendix B there).
 LayerSpec reparameterize(std::string name, std::string unit, Size mean, Size logvar, Size width,
                          double beta, std::uint64_t seed);
 
@@ -106,27 +101,24 @@ constexpr bool has_jets(Activation a) { return a == Activation::tanh || a == Act
 /// y = activation(x + bias) for samples of jet_rows rows. With s = activation(x + bias) and its
 /// derivatives s' and s'', the chain rule gives y = s, y_i = s' x_i and y_ii = s'' x_i^2 + s' x_ii.
 /// The bias, as in pointwise(), is added to the two rows of u. `activation`: one that has_jets().
-/// Along `model` columns may be split.
 LayerSpec jet_activation(std::string name, std::string unit, Size input, Size width,
                          Activation activation, const std::optional<std::string>& bias_axis = {});
 
 /// y(k) = (1 / n^2) sum over x of v(x) exp(-2 pi i k x / n) for the kept modes k. Turns the n n
 /// rows of a sample, of `width` columns, into one row of num_modes() * 2 * width columns: mode
 /// after mode with k1 slowest, and of each mode the real parts of all channels, then the imaginary
-/// parts. Along `model` the frequencies k1 may be split.
+/// parts.
 LayerSpec fourier(std::string name, std::string unit, Size input, const FourierGrid& grid);
 
 /// y(k) = x(k) R(k) for each mode k: products of complex numbers, with the columns of fourier().
 /// Parameter "modes" (num_modes(), 2 * width, width): the real parts of each R, above the imaginary
-/// parts; at first uniform on [0, 1) / width^2, drawn from `stream`. Along `model` the modes may be
-/// split.
+/// parts; at first uniform on [0, 1) / width^2, drawn from `stream`.
 LayerSpec mode_product(std::string name, std::string unit, Size input, const FourierGrid& grid,
                        std::uint32_t stream);
 
 /// v(x) = sum over the kept modes k of weight(k2) Re(y(k) exp(2 pi i k x / n)), the inverse of
 /// fourier() for real fields that have no other modes. The weight is 2, because a mode also stands
-/// for its conjugate, and 1 for k2 = 0 and k2 = n / 2. Along `model` the frequencies k1 may be
-/// split; the output is then Partial.
+/// for its conjugate, and 1 for k2 = 0 and k2 = n / 2.
 LayerSpec inverse_fourier(std::string name, std::string unit, Size input, const FourierGrid& grid);
 
 }  // namespace tessera

@@ -8,28 +8,6 @@
 namespace tessera {
 namespace {
 
-/// The two forms of tensor parallelism (Shoeybi et al. 2019, "Megatron-LM", section 3).
-std::vector<Layout> linear_layouts() {
-  const Layout column_parallel{.parameters = {by_columns},
-                               .output = by_columns,
-                               .output_gradient = by_columns,
-                               .input_gradients = {as_terms},
-                               .parameter_gradients = {by_columns}};
-  const Layout row_parallel{.parameters = {by_rows},
-                            .inputs = {by_columns},
-                            .output = as_terms,
-                            .input_gradients = {by_columns},
-                            .parameter_gradients = {by_rows}};
-  return {column_parallel, row_parallel};
-}
-
-/// Ranks have groups.
-std::vector<Layout> grouped_linear_layouts() {
-  Layout groups = alike(by_columns);
-  groups.parameters = groups.parameter_gradients = {by_rows};
-  return {groups};
-}
-
 /// Groups of columns, each with a kernel (in, out) of its own.
 struct Kernels {
   Size groups, in, out;
@@ -49,11 +27,6 @@ struct Kernels {
     return block_of(of, {0, static_cast<Size>(of.extent(0))}, {group * width, width});
   }
 };
-
-bool kernel_fits(const LayerSpec& layer) {
-  const Kernels kernels(layer);
-  return layer.in == kernels.groups * kernels.in && layer.out == kernels.groups * kernels.out;
-}
 
 /// There is no product for the gradient of the input if that is the batch.
 LayerProducts linear_products(const LayerSpec& layer, Size samples) {
@@ -98,21 +71,21 @@ void linear_backward(const LayerCall<T>& call) {
   }
 }
 
-constexpr LayerRow linear_row{.name = "linear",
-                              .split_layouts = linear_layouts,
-                              .fits = kernel_fits,
-                              .rules_choose = true,
-                              .products = linear_products,
-                              .sums_in_blocks = true,
-                              .reads_inputs = always,
-                              .adds_gradient = true,
-                              .forward = [](const auto& call) { linear_forward(call); },
-                              .backward = [](const auto& call) { linear_backward(call); }};
+constexpr LayerRow linear_row{
+    .name = "linear",
+    .expression = {.inputs = {{"sp,i"}}, .parameters = {{"i,o"}}, .output = "sp,o"},
+    .rules_choose = true,
+    .products = linear_products,
+    .sums_in_blocks = true,
+    .reads_inputs = always,
+    .adds_gradient = true,
+    .forward = [](const auto& call) { linear_forward(call); },
+    .backward = [](const auto& call) { linear_backward(call); }};
 
 constexpr LayerRow grouped_linear_row = [] {
   LayerRow row = linear_row;
   row.name = "grouped_linear";
-  row.split_layouts = grouped_linear_layouts;
+  row.expression = {.inputs = {{"sk,ei"}}, .parameters = {{"e,i,o"}}, .output = "sk,eo"};
   return row;
 }();
 

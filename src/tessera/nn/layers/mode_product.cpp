@@ -16,13 +16,6 @@ namespace {
 const std::string mode_expand_label = "tessera::mode_expand";
 const std::string mode_join_label = "tessera::mode_join_gradient";
 
-/// Ranks have modes, and the factors of these.
-std::vector<Layout> mode_product_layouts() {
-  Layout modes = alike(by_columns);
-  modes.parameters = modes.parameter_gradients = {by_rows};
-  return {modes};
-}
-
 Size modes_at_once(const LayerSpec& layer) {
   const Size w = layer.grid.width;
   return layer.tiling.at_once(layer.in / (2 * w), 4 * w * w);
@@ -158,14 +151,8 @@ class ModeProduct {
 
 constexpr LayerRow mode_product_row{
     .name = "mode_product",
-    .split_layouts = mode_product_layouts,
-    .fits =
-        [](const LayerSpec& layer) {
-          return same_columns(layer) &&
-                 layer.parameters[0].shape[0] * 2 * layer.grid.width == layer.in * layer.share.ways;
-        },
+    .expression = {.inputs = {{"s,mri"}}, .parameters = {{"m,ri,o"}}, .output = "s,mro"},
     .rules_choose = true,
-    .along_context = [](const LayerSpec&, ContextAttention) { return alike(by_columns); },
     .products = mode_product_products,
     .scratch = [](const LayerSpec& layer,
                   Size) { return modes_at_once(layer) * 8 * layer.grid.width * layer.grid.width; },

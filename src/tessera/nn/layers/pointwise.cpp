@@ -95,13 +95,6 @@ void dispatch(Activation a, const F& f) {
   (std::make_index_sequence<names_of<Activation>.size()>());
 }
 
-std::vector<Layout> pointwise_layouts() {
-  Layout columns = alike(by_columns), rows = alike(by_rows);
-  columns.parameters = columns.parameter_gradients = {by_rows};
-  rows.parameter_gradients = {as_terms};
-  return {columns, rows};
-}
-
 bool keeps_input(const LayerSpec& layer) { return needs_preactivation(layer.activation); }
 
 template <class T>
@@ -149,8 +142,7 @@ PassCount pointwise_functions(const LayerSpec& layer, Size samples) {
 
 constexpr LayerRow pointwise_row{
     .name = "pointwise",
-    .split_layouts = pointwise_layouts,
-    .fits = same_columns,
+    .expression = {.inputs = {{"sp,c"}}, .parameters = {{"c"}}, .output = "sp,c"},
     .functions = pointwise_functions,
     .reads_inputs = keeps_input,
     .reads_output =

@@ -93,7 +93,7 @@ void reparameterize_backward(const LayerCall<T>& call) {
 
 constexpr LayerRow reparameterize_row{
     .name = "reparameterize",
-    .fits = same_columns,
+    .expression = {.inputs = {{"s,c"}, {"s,c"}}, .output = "s,c", .whole = "c"},
     .reads_batch = true,
     .draws = true,
     .adds_loss = true,

@@ -30,9 +30,6 @@ struct RoutingNumbers {
   Math *chosen, *dropped, *entropy;  ///< (samples, experts)
 };
 
-/// Every rank routes all positions.
-Layout route_along_context(const LayerSpec&, ContextAttention) { return alike({}); }
-
 Size route_scratch(const LayerSpec& layer, Size samples) {
   return samples * (layer.positions * (layer.in + 1) + 3 * layer.in);
 }
@@ -287,9 +284,7 @@ void route_backward(const LayerCall<T>& call) {
 }
 
 constexpr LayerRow route_row{.name = "route",
-                             .fits = same_columns,
-                             .mixes_positions = true,
-                             .along_context = route_along_context,
+                             .expression = {.inputs = {{"sp,e"}}, .output = "sp,e", .whole = "pe"},
                              .reads_batch = true,
                              .adds_loss = true,
                              .functions = route_functions,

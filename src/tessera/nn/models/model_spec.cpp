@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <map>
 #include <string_view>
 #include <utility>
 
 #include <tessera/base/error.hpp>
 #include <tessera/nn/layers/layer_row.hpp>
+#include <tessera/nn/layers/layers.hpp>
 #include <tessera/nn/models/loss_terms.hpp>
 #include <tessera/nn/models/model_spec.hpp>
 
@@ -31,6 +33,41 @@ bool has_parameter(const ModelSpec& model, std::string_view unit, std::string_vi
     return layer.unit == unit &&
            std::any_of(layer.parameters.begin(), layer.parameters.end(),
                        [&](const ParameterSpec& parameter) { return parameter.name == name; });
+  });
+}
+
+/// Returns false if an index of the layer's expression has two extents. Rows are not compared.
+/// Neither are dimensions of several indices, unless each of them is a dimension by itself too.
+bool extents_agree(const LayerSpec& layer) {
+  struct Dimension {
+    std::string_view indices;
+    Size extent;
+  };
+  const Expression& expression = row_of(layer).expression;
+  std::vector<Dimension> all;
+  const auto add = [&](std::string_view indices, std::size_t first, const Shape& extents) {
+    for (std::size_t d = 0; !indices.empty(); ++d) {
+      const std::size_t end = std::min(indices.find(','), indices.size());
+      if (d >= first) all.push_back({indices.substr(0, end), extents[d - first]});
+      indices.remove_prefix(std::min(end + 1, indices.size()));
+    }
+  };
+  for (std::size_t i = 0; i < layer.inputs.size(); ++i)
+    add(expression.inputs[i].indices, 1, {layer.columns_of(i)});
+  add(expression.output, 1, {layer.out});
+  for (std::size_t p = 0; p < layer.parameters.size(); ++p)
+    add(expression.parameters[p].indices, 0, layer.parameters[p].shape);
+
+  std::map<char, Size> extent_of;
+  for (const Dimension& one : all)
+    if (one.indices.size() == 1) extent_of.emplace(one.indices[0], one.extent);
+  return std::all_of(all.begin(), all.end(), [&](const Dimension& one) {
+    Size product = 1;
+    for (const char index : one.indices) {
+      if (extent_of.count(index) == 0) return true;
+      product *= extent_of[index];
+    }
+    return product == one.extent;
   });
 }
 
@@ -66,7 +103,7 @@ Size ModelSpec::append(LayerSpec layer) {
     if (has_parameter(*this, layer.unit, parameter.name))
       throw Error(ExitCode::usage, "model: {} has a second parameter {}", layer.name,
                   path_of(layer, parameter));
-  if (!row_of(layer).fits(layer))
+  if (!extents_agree(layer))
     throw Error(ExitCode::usage, "model: {} cannot turn {} columns into {} with its parameters",
                 layer.name, layer.in, layer.out);
   layers.push_back(std::move(layer));
@@ -86,9 +123,23 @@ LayerSums sums_of(const ModelSpec& model) {
   return sums_of(model, static_cast<Size>(model.layers.size()));
 }
 
+void separate_roles(ModelSpec& model) {
+  std::vector<LayerSpec>& layers = model.layers;
+  for (std::size_t l = 0; l < layers.size(); ++l) {
+    if (row_of(layers[l]).expression.streamed.empty() || layers[l].inputs.size() > 1) continue;
+    const auto made = static_cast<Size>(l);
+    layers.insert(layers.begin() + made, keys_values(layers[l]));
+    for (std::size_t reader = ++l; reader < layers.size(); ++reader)
+      for (Size& read : layers[reader].inputs)
+        if (read >= made) ++read;
+    layers[l].inputs.push_back(made);
+  }
+}
+
 bool attends(const ModelSpec& model) {
-  return std::any_of(model.layers.begin(), model.layers.end(),
-                     [](const LayerSpec& layer) { return row_of(layer).shared_rows != nullptr; });
+  return std::any_of(model.layers.begin(), model.layers.end(), [](const LayerSpec& layer) {
+    return !row_of(layer).expression.streamed.empty();
+  });
 }
 
 bool draws(const ModelSpec& model) {

@@ -51,7 +51,12 @@ LayerSums sums_of(const ModelSpec& model);
 /// Returns true if a layer of the model adds a term to the loss.
 inline bool adds_loss(const ModelSpec& model) { return sums_of(model).losses > 0; }
 
-/// Returns true if a layer reads rows that ranks of `context` share (LayerRow::shared_rows).
+/// Gives each layer that reads a tensor in two roles, one of which streams an index (Expression), a
+/// second input for that role: attention reads the output of a keys_values() layer before it. Does
+/// nothing the second time.
+void separate_roles(ModelSpec& model);
+
+/// Returns true if a layer of the model is attention, which streams an index (Expression).
 bool attends(const ModelSpec& model);
 /// Returns true if a layer of the model draws its output, so that the prior can generate samples.
 bool draws(const ModelSpec& model);

@@ -9,6 +9,7 @@
 #include <tessera/base/split.hpp>
 #include <tessera/base/text.hpp>
 #include <tessera/nn/layers/layer_row.hpp>
+#include <tessera/plan/layout/claims.hpp>
 #include <tessera/plan/layout/layouts.hpp>
 #include <tessera/tensor/piece.hpp>
 
@@ -98,30 +99,6 @@ Placement asked_placement(const PlanInput& input, const std::string& path,
              : placement_of(input, given->second, parameter.shape.size());
 }
 
-/// Returns a rank of redistributions by their cost, for comparisons only. A reduce-scatter into
-/// columns costs most, because a later all-gather has to undo it.
-int feeding_cost(Placement from, Placement to) {
-  switch (transition(from, to)) {
-    case Transition::keep:
-      return 0;
-    case Transition::slice:
-      return 1;
-    case Transition::reduce_scatter:
-      return to.is_shard(0) ? 2 : 6;
-    case Transition::all_to_all:
-      return 2;
-    case Transition::all_gather:
-      return 3;
-    case Transition::all_reduce:
-    case Transition::mask:
-    case Transition::embed:
-      return 4;
-  }
-  return 4;
-}
-
-bool splits_rows(const Layout& layout) { return layout.output.is_shard(0); }
-
 class Chooser {
  public:
   explicit Chooser(const PlanInput& input) : input_(input) {}
@@ -131,6 +108,7 @@ class Chooser {
       chosen_.push_back(best_of(l));
       check_layout(input_.model.layers[l], chosen_.back());
       check_groups(input_.model.layers[l], chosen_.back());
+      check_parts(input_.model.layers[l], chosen_.back());
     }
     return std::move(chosen_);
   }
@@ -138,23 +116,24 @@ class Chooser {
  private:
   Layout best_of(std::size_t l) const {
     const LayerSpec& layer = input_.model.layers[l];
-    const LayerRow& row = row_of(layer);
-    const std::vector<Layout> all = layouts_of(layer);
-    const Layout* best = nullptr;
-    int least = 0;
-    for (const Layout& layout : all) {
-      if (row.rules_choose && !is_asked_for(layer, layout)) continue;
-      if (splits_rows(layout) && !may_split_rows(l)) continue;
-      // The bonus is larger than the cost of the slice that makes the rows.
-      int cost = splits_rows(layout) && row.prefers_rows ? -2 : 0;
-      for (std::size_t i = 0; i < layer.inputs.size(); ++i)
-        cost += feeding_cost(output_placement(chosen_, layer.inputs[i]), layout.inputs[i]);
-      if (!row.rules_choose && best && cost >= least) continue;
-      best = &layout;
-      least = cost;
-    }
-    if (best == nullptr) reject_placements(layer);
-    return *best;
+    const std::vector<Layout> all = model_layouts(layer);
+    if (!row_of(layer).rules_choose) return kept_split(l, all);
+    const auto asked = std::find_if(
+        all.begin(), all.end(), [&](const Layout& layout) { return is_asked_for(layer, layout); });
+    if (asked == all.end()) reject_placements(layer);
+    return *asked;
+  }
+
+  /// Returns the layout that splits rows, if the layer may; else the first one that splits columns,
+  /// if an input is split; else that with whole tensors.
+  Layout kept_split(std::size_t l, const std::vector<Layout>& all) const {
+    const bool has_columns = all.size() > 1 && !splits_rows(all[1]);
+    if (splits_rows(all.back()) && may_split_rows(l, has_columns)) return all.back();
+    const std::vector<Size>& inputs = input_.model.layers[l].inputs;
+    const bool is_split = std::any_of(inputs.begin(), inputs.end(), [&](Size i) {
+      return output_placement(chosen_, i).is_shard();
+    });
+    return all[is_split && has_columns ? 1 : 0];
   }
 
   /// Throws ConfigError for placements of parameters that the layer cannot compute with. It names
@@ -198,8 +177,10 @@ class Chooser {
   /// evenly.
   void check_groups(const LayerSpec& layer, const Layout& layout) const {
     const ColumnGroups& groups = layer.groups;
-    if (groups.key.empty() || !layout.output.is_shard(1)) return;
-    const Size ranks = input_.mesh.size_of("model"), count = layer.out / groups.columns;
+    const bool splits_output = layout.output.is_shard(1);
+    if (groups.key.empty() || (!splits_output && !layout.inputs[0].is_shard(1))) return;
+    const Size ranks = input_.mesh.size_of("model"),
+               count = (splits_output ? layer.out : layer.in) / groups.columns;
     if (count % ranks == 0) return;
     throw ConfigError(
         groups.key, std::to_string(groups.value),
@@ -207,22 +188,43 @@ class Chooser {
         count == groups.value ? "" : fmt::format("makes {} {}, which ", count, groups.noun), ranks);
   }
 
+  /// Checks that balanced splits cut all tensors of the layer at the same values of the index.
+  /// Those of tensors with equal extents do.
+  void check_parts(const LayerSpec& layer, const Layout& layout) const {
+    const Size ranks = input_.mesh.size_of("model");
+    std::vector<Size> split;  // extents
+    for (std::size_t i = 0; i < layer.inputs.size(); ++i)
+      if (layout.inputs[i].is_shard(1)) split.push_back(layer.columns_of(i));
+    if (layout.output.is_shard(1)) split.push_back(layer.out);
+    for (std::size_t p = 0; p < layer.parameters.size(); ++p)
+      if (layout.parameters[p].is_shard())
+        split.push_back(layer.parameters[p].shape[layout.parameters[p].dim()]);
+    for (const Size extent : split)
+      if (extent != split[0] && (extent % ranks != 0 || split[0] % ranks != 0))
+        throw ConfigError("mesh", input_.mesh.to_string(),
+                          "model cannot split the {} layer {} evenly: {} ranks do not divide {}",
+                          row_of(layer).name, layer.name, ranks, std::min(extent, split[0]));
+  }
+
   bool is_asked_for(const LayerSpec& layer, const Layout& layout) const {
     for (std::size_t p = 0; p < layer.parameters.size(); ++p)
       if (asked_placement(input_, path_of(layer, layer.parameters[p]), layer.parameters[p]) !=
           layout.parameters[p])
         return false;
-    return layer.columns.empty() || ruled_placement(input_, {"", layer.columns}) == layout.output;
+    if (!layer.parameters.empty()) return true;
+    // Without parameters, the rule for the first index of the output's columns chooses.
+    const std::string_view output = row_of(layer).expression.output;
+    const std::string columns(dimension_of(output[output.find(',') + 1]));
+    return ruled_placement(input_, {"", columns}) == layout.output;
   }
 
-  /// Returns true if layer `l` may split rows: its kind prefers to, or it reads a sum over `model`
-  /// or the output of a layer that splits rows. The last layer may not, because the loss reads all
-  /// rows.
-  bool may_split_rows(std::size_t l) const {
+  /// Returns true if layer `l` may split rows: it has no columns to split, or it reads a sum over
+  /// `model` or the output of a layer that splits rows. The last layer may not, because the loss
+  /// reads all rows.
+  bool may_split_rows(std::size_t l, bool has_columns) const {
     if (!input_.sequence_parallel || l + 1 == input_.model.layers.size()) return false;
-    const LayerSpec& layer = input_.model.layers[l];
-    if (row_of(layer).prefers_rows && input_.mesh.size_of("model") > 1) return true;
-    const std::vector<Size>& inputs = layer.inputs;
+    if (!has_columns && input_.mesh.size_of("model") > 1) return true;
+    const std::vector<Size>& inputs = input_.model.layers[l].inputs;
     return std::any_of(inputs.begin(), inputs.end(), [&](Size i) {
       const Placement placement = output_placement(chosen_, i);
       return placement.is_partial() || placement.is_shard(0);
@@ -287,15 +289,16 @@ std::vector<Layout> context_layouts(const PlanInput& input) {
                       "needs a model with attention, such as the transformer");
   std::vector<Layout> layouts;
   for (const LayerSpec& layer : input.model.layers) {
-    const LayerRow& row = row_of(layer);
-    const bool mixes = row.mixes_positions || layer.in_positions != layer.positions;
-    const bool has_positions = layer.positions > 1 || layer.experts > 0;
-    check(row.along_context != nullptr || (has_positions && !mixes),
-          fmt::format("the {} layer {} {}", row.name, layer.name,
-                      mixes ? "needs whole samples" : "has one position per sample"));
-    layouts.push_back(row.along_context != nullptr
-                          ? row.along_context(layer, input.context_attention)
-                          : alike(by_rows, layer.inputs.size()));
+    const Expression& expression = row_of(layer).expression;
+    // Without positions, one rank has the rows of all samples.
+    const bool can_split = has_context(expression);
+    layouts.push_back(
+        layout_of(layer, can_split ? context_split(expression, input.context_attention) : "s"));
+    const bool has_rows = layouts.back().inputs[0].is_shard(0) || layouts.back().output.is_shard(0);
+    const bool has_positions = std::max(layer.in_positions, layer.positions) > 1;
+    check(can_split && (!has_rows || has_positions || layer.experts > 0),
+          fmt::format("the {} layer {} {}", row_of(layer).name, layer.name,
+                      has_positions ? "needs whole samples" : "has one position per sample"));
     const Size groups = layer.out / layer.groups.columns / input.mesh.size_of("model");
     check(!layouts.back().output.is_shard(1) || groups % ranks == 0,
           fmt::format("{}they must divide the {} {} of a rank of model evenly",
@@ -308,20 +311,8 @@ std::vector<Layout> context_layouts(const PlanInput& input) {
 }
 
 void add_shared_rows(PlanInput& input) {
-  std::vector<LayerSpec>& layers = input.model.layers;
-  if (input.mesh.size_of("context") == 1) return;
-  for (std::size_t l = 0; l < layers.size(); ++l) {
-    const LayerRow& row = row_of(layers[l]);
-    if (row.shared_rows == nullptr || layers[l].inputs.size() > 1 ||
-        input.context_attention == ContextAttention::all_to_all)
-      continue;
-    const auto made = static_cast<Size>(l);
-    layers.insert(layers.begin() + made, row.shared_rows(layers[l]));
-    for (std::size_t reader = ++l; reader < layers.size(); ++reader)
-      for (Size& read : layers[reader].inputs)
-        if (read >= made) ++read;
-    layers[l].inputs.push_back(made);
-  }
+  if (input.mesh.size_of("context") > 1 && input.context_attention != ContextAttention::all_to_all)
+    separate_roles(input.model);
 }
 
 Placement output_placement(const std::vector<Layout>& layouts, Size layer) {
@@ -335,17 +326,6 @@ Placement loss_placement(const PlanInput& input, const std::vector<Layout>& layo
 }
 
 namespace {
-
-/// Checks that the local extents of a layer match. Inputs, output and parameters are split
-/// separately, and a kernel would read out of bounds if their extents did not match.
-void check_parts(const LayerSpec& part, Size ranks, Size coordinate) {
-  if (row_of(part).fits(part)) return;
-  throw Error(
-      ExitCode::usage,
-      "{}: the axis model = {} splits the tensors of this {} layer differently; rank {} has "
-      "{} columns of its input and {} of its output",
-      part.name, ranks, row_of(part).name, coordinate, part.in, part.out);
-}
 
 /// Returns the range of n indices that a rank has: `model` splits them if `by_model`; then `expert`
 /// splits `experts` experts, if there are any, which have equal numbers of indices.
@@ -393,7 +373,6 @@ std::vector<LayerSpec> local_layers(const PlanInput& input, const std::vector<La
       if (read.is_shard(1)) layers[l].in /= ways;
       if (made.is_shard(1)) layers[l].out /= ways;
     }
-    check_parts(layers[l], at.model_ranks, at.model);
   }
   return layers;
 }

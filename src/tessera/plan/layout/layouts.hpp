@@ -12,19 +12,19 @@ namespace tessera {
 
 /// Returns the placements of each layer along the axis `model`. For kinds of layers with
 /// LayerRow::rules_choose, the rules or the specs of single parameters choose the layout. Every
-/// other layer takes the layout that needs the least traffic to redistribute its inputs. With
-/// sequence_parallel, layers after a sum over `model` split rows if they can. Throws ConfigError if
-/// the model has no such layout: a spec names no parameter of the model or an axis other than
-/// `model`, a layer does not support the placements, heads or modes do not divide evenly, or
-/// sequence_parallel finds no rows to split.
+/// other layer keeps the split of its inputs. With sequence_parallel, layers after a sum over
+/// `model` split rows if they can. Throws ConfigError if the model has no such layout: a spec names
+/// no parameter of the model or an axis other than `model`, a layer does not support the
+/// placements, heads, modes or experts do not divide evenly, or sequence_parallel finds no rows to
+/// split.
 std::vector<Layout> choose_layouts(const PlanInput& input);
 
-/// Returns the placements of each layer along the axis `context`: rows, or what
-/// LayerRow::along_context returns. Throws ConfigError if a layer or the loss needs whole samples.
+/// Returns the placements of each layer along the axis `context`. It splits no parameters: each
+/// rank reads its part of them. Throws ConfigError if a layer or the loss needs whole samples.
 std::vector<Layout> context_layouts(const PlanInput& input);
 
-/// Adds the layers that LayerRow::shared_rows returns to the model, if `context` has several ranks
-/// and its layouts read them. Does nothing the second time.
+/// Separates the two roles of tensors (separate_roles()) if `context` splits positions: ranks then
+/// move keys and values, and no queries.
 void add_shared_rows(PlanInput& input);
 
 /// Returns the placement of a layer's output. Input data is replicated along `model`.
@@ -35,8 +35,7 @@ Placement output_placement(const std::vector<Layout>& layouts, Size layer);
 Placement loss_placement(const PlanInput& input, const std::vector<Layout>& layouts);
 
 /// Returns the model's layers with the extents that they have at these coordinates, and
-/// LayerSpec::experts of layers that `expert` splits. Throws Error (usage) if the local extents of
-/// a layer do not match.
+/// LayerSpec::experts of layers that `expert` splits.
 std::vector<LayerSpec> local_layers(const PlanInput& input, const std::vector<Layout>& layouts,
                                     const AlongRank& at);
 

@@ -6,6 +6,7 @@
 #include <tessera/base/error.hpp>
 #include <tessera/base/pair_tree.hpp>
 #include <tessera/comm/scratch.hpp>
+#include <tessera/nn/layers/layer_row.hpp>
 #include <tessera/plan/layout/layouts.hpp>
 #include <tessera/plan/layout/rank_set.hpp>
 #include <tessera/plan/layout/units.hpp>

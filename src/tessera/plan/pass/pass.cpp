@@ -225,7 +225,7 @@ class BackwardPass {
     const SlotId dy = action.operands.output_gradient;
     std::vector<SlotId>& gradients = action.operands.input_gradients;
     if (producer == LayerSpec::data || !needs_gradient_[producer] ||
-        row.no_gradient_of == static_cast<int>(i))
+        row.expression.inputs[i].gradient.empty())
       return gradients.push_back(no_slot);
     if (row.passes_gradient(layers_[l])) {
       contributions.push_back({producer, {dy, at_.output_gradient(l)}});

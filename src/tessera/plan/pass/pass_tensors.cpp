@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <tessera/nn/layers/layer_row.hpp>
 #include <tessera/plan/grains.hpp>
 #include <tessera/plan/pass/pass_tensors.hpp>
 
@@ -114,6 +115,11 @@ void PassTensors::redistribute(SlotId from, SlotId to, bool may_overwrite) {
   emit({.operation = StepOperation::redistribute,
         .operands = {.from = from, .to = to, .scratch = scratch},
         .call = call_of(slot(from), block)});
+}
+
+bool PassTensors::rings(const LayerSpec& layer) const {
+  return splits_positions() && !row_of(layer).expression.streamed.empty() &&
+         input_.context_attention == ContextAttention::ring;
 }
 
 SlotId PassTensors::add_shifted(SlotId keys, TensorRole role, Size shift) {

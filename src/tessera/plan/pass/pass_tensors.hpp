@@ -76,10 +76,7 @@ class PassTensors {
   /// differ, and a conversion if their types differ. `may_overwrite`: no later action reads `from`.
   void redistribute(SlotId from, SlotId to, bool may_overwrite);
   /// True if keys and values go round the ranks of `context`.
-  bool rings(const LayerSpec& layer) const {
-    return splits_positions() && layer.inputs.size() > 1 && row_of(layer).shared_rows != nullptr &&
-           input_.context_attention == ContextAttention::ring;
-  }
+  bool rings(const LayerSpec& layer) const;
   Size ring_size() const { return first_.context_ranks; }
   /// Adds a slot like that of keys and values, for those of the rank `shift` places before or, with
   /// the role `gradient`, for their gradients in the state type.

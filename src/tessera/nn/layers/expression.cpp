@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+#include <tessera/nn/layers/expression.hpp>
+
+namespace tessera {
+namespace {
+
+constexpr std::pair<char, std::string_view> dimensions[] = {
+    {'s', "batch"},   {'p', "positions"}, {'t', "positions"}, {'k', "slots"}, {'e', "experts"},
+    {'f', "experts"}, {'h', "heads"},     {'m', "modes"},     {'v', "vocab"}};
+
+bool has(std::string_view indices, std::string_view any_of) {
+  return indices.find_first_of(any_of) != std::string_view::npos;
+}
+
+template <class F>
+void visit_operands(const Expression& expression, const F& f) {
+  for (const Operand& operand : expression.inputs) f(operand);
+  for (const Operand& operand : expression.parameters) f(operand);
+}
+
+/// Returns true if the tensor does not have the index, or has it first in a dimension. Rows are
+/// split sample by sample, so the index of samples may come before it.
+bool can_cut(std::string_view indices, char index) {
+  const std::size_t at = indices.find(index);
+  return at == std::string_view::npos || at == 0 || indices[at - 1] == ',' ||
+         indices.substr(0, at) == "s";
+}
+
+/// Returns Shard of the dimension that has the index, or else `otherwise`.
+Placement shard_or(std::string_view indices, std::string_view split, Placement otherwise) {
+  const std::size_t at = indices.find_first_of(split);
+  if (at == std::string_view::npos) return otherwise;
+  const auto before = indices.substr(0, at);
+  return Placement::shard(static_cast<int>(std::count(before.begin(), before.end(), ',')));
+}
+
+}  // namespace
+
+std::string_view dimension_of(char index) {
+  for (const auto& [letter, dimension] : dimensions)
+    if (letter == index) return dimension;
+  return {};
+}
+
+std::string splittable(const Expression& expression) {
+  std::string found;
+  const auto add = [&](std::string_view indices) {
+    for (const char index : indices) {
+      if (index == ',' || has(found, {&index, 1}) || has(expression.whole, {&index, 1})) continue;
+      bool can = can_cut(expression.output, index);
+      visit_operands(expression, [&](const Operand& operand) {
+        can = can && can_cut(operand.indices, index) && can_cut(operand.gradient, index);
+      });
+      if (can) found.push_back(index);
+    }
+  };
+  add(expression.output);
+  visit_operands(expression, [&](const Operand& operand) { add(operand.indices); });
+  return found;
+}
+
+bool has_sums(const Expression& expression) {
+  bool sums = false;
+  visit_operands(expression, [&](const Operand& operand) {
+    for (const char index : operand.indices)
+      sums = sums || (index != ',' && !has(expression.output, {&index, 1}));
+  });
+  return sums;
+}
+
+Layout derive(const Expression& expression, std::string_view split) {
+  const auto term_has_it = [&](int term) {
+    bool found = has(expression.output, split);
+    visit_operands(expression, [&](const Operand& operand) {
+      found = found || (operand.term == term && has(operand.indices, split));
+    });
+    return found;
+  };
+  bool is_summed = false;
+  visit_operands(expression, [&](const Operand& operand) {
+    is_summed = is_summed || has(operand.indices, split);
+  });
+  Layout layout;
+  layout.output = shard_or(expression.output, split, is_summed ? as_terms : Placement());
+  layout.output_gradient = shard_or(expression.output, split, {});
+  const auto place = [&](const Operand& operand, std::vector<Placement>& tensors,
+                         std::vector<Placement>& gradients) {
+    if (operand.indices.empty()) return;
+    tensors.push_back(shard_or(operand.indices, split, {}));
+    const bool is_sum = !operand.gradient.empty() && term_has_it(operand.term);
+    gradients.push_back(shard_or(operand.gradient, split, is_sum ? as_terms : Placement()));
+  };
+  for (const Operand& input : expression.inputs)
+    place(input, layout.inputs, layout.input_gradients);
+  for (const Operand& parameter : expression.parameters)
+    place(parameter, layout.parameters, layout.parameter_gradients);
+  return layout;
+}
+
+}  // namespace tessera

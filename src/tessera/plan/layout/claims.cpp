@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <array>
+
+#include <tessera/plan/layout/claims.hpp>
+
+namespace tessera {
+namespace {
+
+/// The dimensions that an axis splits, the first one first. "": the columns that each layer names
+/// itself, such as mlp, if the layer has no columns with a name of their own.
+constexpr std::array<std::string_view, 5> of_model{"heads", "vocab", "modes", "experts", ""};
+constexpr std::array<std::string_view, 3> of_context{"positions", "modes", "slots"};
+
+/// Returns those of the indices that have this dimension.
+std::string with_dimension(std::string_view indices, std::string_view dimension) {
+  std::string found;
+  for (const char index : indices)
+    if (dimension_of(index) == dimension) found.push_back(index);
+  return found;
+}
+
+}  // namespace
+
+Layout layout_of(const LayerSpec& layer, std::string_view split) {
+  Layout layout = derive(row_of(layer).expression, split);
+  layout.inputs.resize(layer.inputs.size());
+  layout.input_gradients.resize(layer.inputs.size());
+  layout.parameters.resize(layer.parameters.size());
+  layout.parameter_gradients.resize(layer.parameters.size());
+  return layout;
+}
+
+std::vector<Layout> model_layouts(const LayerSpec& layer) {
+  const Expression& expression = row_of(layer).expression;
+  const std::string all = splittable(expression);
+  std::string split;
+  for (const std::string_view dimension : of_model) split += with_dimension(all, dimension);
+  // Rows are split where nothing is summed over and no dimension has a name of its own.
+  const bool has_name = !split.empty() && !dimension_of(split[0]).empty();
+  if (!has_name && !has_sums(expression)) split += with_dimension(all, "positions");
+  std::vector<Layout> layouts{layout_of(layer, {})};
+  for (const char index : split) layouts.push_back(layout_of(layer, {&index, 1}));
+  return layouts;
+}
+
+bool splits_rows(const Layout& layout) { return layout.output.is_shard(0); }
+
+std::string context_split(const Expression& expression, ContextAttention attention) {
+  const std::string all = splittable(expression);
+  if (attention == ContextAttention::all_to_all)
+    if (const std::string heads = with_dimension(all, "heads"); !heads.empty()) return heads;
+  for (const std::string_view dimension : of_context) {
+    const std::string split = with_dimension(all, dimension);
+    if (split.empty()) continue;
+    const bool streams = attention == ContextAttention::ring;
+    return split[0] + (streams ? with_dimension(expression.streamed, dimension) : "");
+  }
+  return {};
+}
+
+bool has_context(const Expression& expression) {
+  const auto has = [](std::string_view indices) {
+    return std::any_of(indices.begin(), indices.end(), [](char index) {
+      return std::find(of_context.begin(), of_context.end(), dimension_of(index)) !=
+             of_context.end();
+    });
+  };
+  return has(expression.output) ||
+         std::any_of(std::begin(expression.inputs), std::end(expression.inputs),
+                     [&](const Operand& input) { return has(input.indices); });
+}
+
+}  // namespace tessera
