@@ -71,7 +71,6 @@ need_variant(kokkos "+serial")
 need_variant(kokkos "cxxstd=20")
 need_variant(kokkos-kernels "+blas")
 need_variant(kokkos-kernels "+execspace_serial")
-need_variant(kokkos-kernels "scalars=float,double")
 
 # CMakeLists.txt and the environment ask for the same version of CMake.
 file(STRINGS ${SOURCE_DIR}/CMakeLists.txt line REGEX "^cmake_minimum_required" LIMIT_COUNT 1)

@@ -22,7 +22,7 @@ endfunction()
 
 expect_violation("spack.yaml lacks fmt" spack.yaml "- \"fmt\"" "# fmt")
 expect_violation("spack.yaml has zlib" spack.yaml "- \"fmt\"" "- \"zlib\"")
-expect_violation("kokkos-kernels needs the variant 'scalars" spack.yaml "scalars=float,double" "")
+expect_violation("kokkos-kernels needs the variant '.blas" spack.yaml " +blas" "")
 expect_violation("kokkos needs the variant 'cxxstd=20'" spack.yaml "cxxstd=20" "cxxstd=17")
 expect_violation("must ask for cmake@" spack.yaml "cmake@" "cmake@2")
 expect_violation("looks for HDF5" CMakeLists.txt "include(FeatureSummary)" "find_package(HDF5 REQUIRED)")

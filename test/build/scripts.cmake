@@ -20,7 +20,7 @@ foreach(script IN LISTS scripts)
 endforeach()
 
 # Scripts that people start answer --help without doing anything.
-foreach(name run study test kokkos opifex_tutorial gpu_check site)
+foreach(name run study test kokkos opifex_tutorial gpu_check site release)
   execute_process(COMMAND ${bash_program} ${SOURCE_DIR}/scripts/${name}.sh --help TIMEOUT 10
     RESULT_VARIABLE status OUTPUT_VARIABLE text)
   if(NOT status EQUAL 0 OR NOT text MATCHES "usage: scripts/${name}.sh")

@@ -36,8 +36,8 @@ def problems(recipe, cmake, table):
             found.append(f"cmake_args sets {option}, which no CMake file declares")
 
     # Every variant becomes a CMake option, chooses a dependency, or decides what is installed.
-    variants = {args[0]: words for args, words in calls("variant")}
-    conditions = [words.get("when", "") for name in ("depends_on", "patch") for _, words in calls(name)]
+    variants = {args[0]: words for args, words in calls("variant") if args[0] != "cuda_arch"}
+    conditions = [words.get("when", "") for name in ("depends_on", "default_args", "patch") for _, words in calls(name)]
     conditions += [args[0] for args, _ in calls("satisfies")]
     for variant, words in variants.items():
         if variant not in from_variant and not any(f"+{variant}" in condition for condition in conditions):
@@ -55,9 +55,29 @@ def problems(recipe, cmake, table):
     rows = [[column.strip() for column in row.split("|")] for row in table.splitlines() if row and row[0] != "#"]
     packages = {row[2] for row in rows if row[2] != "-"}
     packages.add("nccl")  # not in the environment for hosts, so the table has a dash for it
-    needed = {re.match("[a-z0-9-]+", args[0])[0] for args, _ in calls("depends_on")} - {"cxx"}
+    needed = {re.match("[a-z0-9-]+", args[0])[0] for args, _ in calls("depends_on")} - {"cxx", "python"}
     for name in sorted(packages ^ needed):
         found.append(f"{name} is not both in cmake/dependencies.txt and in the recipe")
+
+    def untyped(node, has_type=False):
+        """Yields what depends_on() declares without a type of its own or of default_args() around it."""
+        for child in ast.iter_child_nodes(node):
+            calls_here = [item.context_expr for item in child.items] if isinstance(child, ast.With) else [child]
+            words = [word.arg for call in calls_here if isinstance(call, ast.Call) for word in call.keywords]
+            is_dependency = isinstance(child, ast.Call) and getattr(child.func, "id", "") == "depends_on"
+            if is_dependency and not has_type and "type" not in words:
+                yield text(child.args[0])
+            yield from untyped(child, has_type or (isinstance(child, ast.With) and "type" in words))
+
+    for name in untyped(package):
+        found.append(f"depends_on {name} has no type")
+    for args, _ in calls("depends_on"):
+        if re.search(r"@[0-9.]*:[0-9]", args[0]):
+            found.append(f"{args[0]} has an upper bound that nobody has seen to be needed")
+    # A Kokkos with CUDA would make the GPU the device of a build that was to be without one.
+    if not any(args == ["kokkos ~cuda"] and words.get("when") == "~cuda" for args, words in calls("depends_on")):
+        found.append("a build ~cuda must exclude a Kokkos with CUDA")
+    found += [f"longer than 99 characters: {line}" for line in recipe.splitlines() if len(line) > 99]
 
     minimum = re.search(r"cmake_minimum_required\(VERSION ([0-9.]+)", cmake)[1]
     if f'"cmake@{minimum}:"' not in recipe:
@@ -81,13 +101,16 @@ def main(root):
 
     for old, new, expected in [
         ('"TESSERA_BUILD_TESTS"', '"TESSERA_TESTS"', "TESSERA_TESTS, which no CMake file"),
-        ('variant("report"', 'variant("docs"', "docs is accepted and ignored"),
+        ('"report",\n', '"docs",\n', "docs is accepted and ignored"),
         ('"tests")', '"test")', "reads test, which is not a variant"),
         ('depends_on("fmt@9:")', "pass", "fmt is not both"),
         ('"fmt@9:"', '"boost"', "boost is not both"),
         ("cmake@3.22:", "cmake@3.16:", "must ask for cmake@"),
         ('when="~cuda"', 'when="~openmp"', "nccl without cuda"),
-        ('"bench", default=False', '"bench", default=True', "bench must be off"),
+        ('"benchmarks", default=False', '"benchmarks", default=True', "benchmarks must be off"),
+        ('"cli11@2.1:", type="build"', '"cli11@2.1:"', "cli11@2.1: has no type"),
+        ("kokkos@4.5:", "kokkos@4.5:5", "has an upper bound"),
+        ('depends_on("kokkos ~cuda", when="~cuda")', "pass", "must exclude a Kokkos with CUDA"),
     ]:
         changed = recipe.replace(old, new)
         if old not in recipe or not any(expected in problem for problem in problems(changed, cmake, table)):

@@ -215,7 +215,7 @@ class Experiments(unittest.TestCase):
                 self.assertLessEqual(set(experiment.variables) - ours, known)
                 self.assertEqual(set(experiment.required), {"n_resources", "process_problem_size", "total_problem_size"})
                 self.assertIn("n_gpus" if options else "n_ranks", experiment.variables)
-                self.assertEqual(experiment.packages, {"tessera": ["tessera@main +bench"]})
+                self.assertEqual(experiment.packages, {"tessera": ["tessera@main +benchmarks"]})
 
     def test_weak_scaling_keeps_the_batch_of_a_rank(self):
         experiment = self.experiment()

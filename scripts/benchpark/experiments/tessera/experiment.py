@@ -51,4 +51,4 @@ class Tessera(
         )
 
     def compute_package_section(self):
-        self.add_package_spec(self.name, [f"tessera@{self.spec.variants['version'][0]} +bench"])
+        self.add_package_spec(self.name, [f"tessera@{self.spec.variants['version'][0]} +benchmarks"])

@@ -11,7 +11,7 @@ class Tessera(ExecutableApplication):
 
     tags("mini-app", "benchmark-app", "machine-learning", "mpi", "kokkos")
 
-    software_spec("tessera", pkg_spec="tessera +bench", package_manager="spack*")
+    software_spec("tessera", pkg_spec="tessera +benchmarks", package_manager="spack*")
     required_package("tessera", package_manager="spack*")
 
     executable(
