@@ -117,6 +117,8 @@ def prepare(root, folder):
         site.write(page)
         links = (site.target(page, match[3])[0] for match in LINK.finditer(site.texts[page]))
         queue += [path for path in links if path in site.texts]
+    words = sum(len(text.split()) for page, text in site.texts.items() if page.stem not in ("CHANGELOG", "LOG"))
+    print(f"{words} words on {len(site.texts)} pages, without histories")
     site.problems += [f"{page}: no page links to it" for page in site.texts if page not in seen]
     return site.problems
 
