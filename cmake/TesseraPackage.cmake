@@ -4,7 +4,7 @@
 
 # READMEs keep their places, so that the links between them work.
 set(doc_dir ${CMAKE_INSTALL_DATADIR}/doc/tessera)
-set(sources src bench scripts cmake .github)
+set(sources src bench scripts cmake test .github)
 list(TRANSFORM sources APPEND /*.md)
 file(GLOB_RECURSE pages RELATIVE ${PROJECT_SOURCE_DIR} CONFIGURE_DEPENDS ${sources})
 list(FILTER pages EXCLUDE REGEX "/templates/|TEMPLATE|pull_request")

@@ -15,7 +15,7 @@ import sys
 import urllib.parse
 from pathlib import Path
 
-FOLDERS = (".github", "bench", "cmake", "scripts", "src")
+FOLDERS = (".github", "bench", "cmake", "scripts", "src", "test")
 LINK = re.compile(r"(!?)\[((?:[^][`]|`[^`]*`)*)\]\(([^()\s]+)\)")
 FENCE = re.compile(r"^ *```")
 
