@@ -9,7 +9,6 @@
 #include <fmt/format.h>
 
 #include <tessera/base/error.hpp>
-#include <tessera/base/pair_tree.hpp>
 #include <tessera/base/text.hpp>
 #include <tessera/config/config_io.hpp>
 #include <tessera/predict/simulate.hpp>
@@ -49,16 +48,6 @@ MemoryPlan memory_of(const PlainRun& run, const Target& target) {
   return largest_memory(plan_of(run.config, run.ranks, target)).memory;
 }
 
-/// Returns the largest number of parts of a batch, at most `most`, that have whole grains if sums
-/// have a fixed order.
-Size most_parts(const Config& config, Size most) {
-  const Numerics& numerics = config.training.numerics;
-  if (!numerics.reproducible) return most;
-  Size parts = numerics.grains;
-  while (parts > most) parts /= 2;
-  return parts;
-}
-
 /// Returns the run with the fewest microbatches that fit into memory, or none if there are too few
 /// samples.
 std::optional<PlainRun> fitting_run(const Config& config, Size ranks, Strategy strategy,
@@ -69,10 +58,11 @@ std::optional<PlainRun> fitting_run(const Config& config, Size ranks, Strategy s
   const MemoryPlan memory = memory_of(run, target);
   const Size split = memory.activations + memory.scratch, whole = memory.total() - split;
   if (whole >= limit) return std::nullopt;
-  const Size most = most_parts(config, std::max<Size>(config.training.batch_size, ranks)) / ranks;
+  if (config.training.numerics.reproducible)  // the number of ranks decides that of microbatches
+    return fits(memory.total(), limits) ? std::optional(run) : std::nullopt;
+  const Size most = std::max<Size>(config.training.batch_size, ranks) / ranks;
   // Starts at a lower bound, because plans of many microbatches are long.
   Size fewest = (std::max<Size>(split, 1) - 1) / (limit - whole) + 1;
-  if (config.training.numerics.reproducible) fewest = Size{1} << tree_levels(fewest);
   for (Size microbatches = fewest; microbatches <= most;) {
     run = on_ranks(config, ranks, strategy, microbatches);
     if (fits(memory_of(run, target).total(), limits)) return run;

@@ -27,7 +27,6 @@ void expect_bits_of_one_rank(Experiment setup) {
   setup.training.num_epochs = 2;
   const ShortTraining alone = train_alone<float>(setup);
   const Size ranks = Communicator::world().size();
-  setup.training.microbatches = 2;
   for (const bool sequence_parallel : {false, true}) {
     setup.training.distributed.sequence_parallel = sequence_parallel;
     std::vector<Experiment> meshes{on_mesh(setup, {{"model", ranks}}, "tensor")};

@@ -141,10 +141,10 @@ class Reproducible : public testing::TestWithParam<Case> {
     return base;
   }
 
-  /// Trains `base` on one rank alone and on every mesh, under every strategy; with all numbers of
-  /// microbatches, or with one after the other.
+  /// Trains `base` on one rank alone and on every mesh, under every strategy. If it shards
+  /// parameters, they are gathered once or for each microbatch, in turn.
   template <class T>
-  void expect_same_on_every_mesh(Experiment base, bool with_all) {
+  void expect_same_on_every_mesh(Experiment base) {
     base.model.dtype = dtype_of<StateOf<T>>();
     const ShortTraining expected = train_alone<T>(base);
     Size number = 0;
@@ -152,23 +152,20 @@ class Reproducible : public testing::TestWithParam<Case> {
       for (const std::string_view strategy : names_of<Strategy>) {
         const MeshShape mesh(axes);
         if (!train_test::suits(strategy, mesh)) continue;
-        const Size most = 8 / mesh.group_size(batch_axes(mesh)), chosen = Size{1} << number++ % 3;
-        for (const Size microbatches : {1, 2, 4}) {
-          if (microbatches > most || (!with_all && microbatches != std::min(chosen, most)))
-            continue;
-          Experiment one = train_test::with_options_that_act(on_mesh(base, axes, strategy));
-          one.training.microbatches = microbatches;
-          SCOPED_TRACE(testing::Message() << strategy << " on " << mesh.to_string() << ", "
-                                          << microbatches << " microbatches");
-          expect_same_bits(train_on_mesh<T>(one), expected);
-        }
+        Experiment one = train_test::with_options_that_act(on_mesh(base, axes, strategy));
+        DistributedConfig& distributed = one.training.distributed;
+        const bool gathers =
+            can_apply(Applies::gathering, distributed.strategy) && mesh.size_of("pipeline") == 1;
+        if (gathers && number++ % 2 == 1) distributed.reshard_after_forward = false;
+        SCOPED_TRACE(testing::Message() << strategy << " on " << mesh.to_string());
+        expect_same_bits(train_on_mesh<T>(one), expected);
       }
   }
 };
 
 TEST_P(Reproducible, SameBitsOnEveryMesh) {
   if (ranks() > 4 && !stands_for_all()) GTEST_SKIP() << "4 ranks are enough";
-  expect_same_on_every_mesh<float>(setup(), GetParam().name == std::string("mlp"));
+  expect_same_on_every_mesh<float>(setup());
 }
 
 TEST_P(Reproducible, SameBitsInFloat64WithAdamAndClipping) {
@@ -177,7 +174,7 @@ TEST_P(Reproducible, SameBitsInFloat64WithAdamAndClipping) {
   base.training.optimizer = {.kind = OptimizerKind::adam};
   base.training.clip.global_norm = 0.1;
   base.training.activation_checkpointing.units = 1;
-  expect_same_on_every_mesh<double>(base, false);
+  expect_same_on_every_mesh<double>(base);
 }
 
 /// The ranks of `model` have different rows of norms and biases, which they sum first.
@@ -192,12 +189,9 @@ TEST_P(Reproducible, SameBitsWithSplitRows) {
   base.training.distributed.sequence_parallel = true;
   for (const Axes& axes : meshes_of(ranks())) {
     if (axes.back().name != "model") continue;
-    for (const Size microbatches : {1, 2}) {
-      Experiment one = train_test::with_options_that_act(on_mesh(base, axes, "fsdp"));
-      one.training.microbatches = microbatches;
-      SCOPED_TRACE(testing::Message() << MeshShape(axes).to_string() << ", " << microbatches);
-      expect_same_bits(train_on_mesh<float>(one), expected);
-    }
+    const Experiment one = train_test::with_options_that_act(on_mesh(base, axes, "fsdp"));
+    SCOPED_TRACE(MeshShape(axes).to_string());
+    expect_same_bits(train_on_mesh<float>(one), expected);
   }
 }
 
@@ -213,7 +207,7 @@ TEST_P(Reproducible, SameBitsWithEverySchedule) {
        {PipelineSchedule::gpipe, PipelineSchedule::one_f_one_b, PipelineSchedule::interleaved,
         PipelineSchedule::zero_bubble}) {
     Experiment one = on_mesh(base, {{"pipeline", 2}, {"data", ranks() / 2}}, "data");
-    one.training.microbatches = 4;
+    one.training.microbatches = 8 / (ranks() / 2);
     one.training.distributed.schedule = schedule;
     SCOPED_TRACE(name_of(schedule));
     expect_same_bits(train_on_mesh<float>(one), expected);
@@ -228,15 +222,15 @@ TEST_P(Reproducible, WarmStepsAllocateNothing) {
 
 TEST_P(Reproducible, SameBitsInMixedPrecision) {
   if (ranks() > 4 || !stands_for_all()) GTEST_SKIP() << "4 ranks and two models are enough";
-  expect_same_on_every_mesh<BFloat16>(setup(), false);
-  expect_same_on_every_mesh<Float16>(setup(), false);
+  expect_same_on_every_mesh<BFloat16>(setup());
+  expect_same_on_every_mesh<Float16>(setup());
 }
 
 TEST_P(Reproducible, SameBitsInTf32) {
   if (ranks() > 4 || !stands_for_all()) GTEST_SKIP() << "4 ranks and two models are enough";
   Experiment base = setup();
   base.model.matmul_precision = MatmulPrecision::tf32;
-  expect_same_on_every_mesh<float>(base, false);
+  expect_same_on_every_mesh<float>(base);
 }
 
 std::string rejection(const std::function<void(Experiment&)>& change) {
@@ -263,12 +257,22 @@ TEST(ReproducibleRules, MeshesThatSplitGrainsAreRejected) {
   };
   EXPECT_EQ(rejection(with({{"data", 8}})), "");
   EXPECT_EQ(rejection(with({{"data", 3}})),
-            "numerics.reproducible = true: needs a power of two of parts of the batch, but 3 ranks "
-            "of the batch x training.microbatches = 1 are 3; the nearest are 2 and 4");
+            "numerics.reproducible = true: needs a power of two of ranks of the batch, not 3; the "
+            "nearest are 2 and 4");
   EXPECT_NE(rejection(with({{"context", 2}})), "");
   EXPECT_EQ(rejection(with({{"data", 16}})),
-            "numerics.grains = 8: must be at least 16: 16 ranks of the batch x "
-            "training.microbatches = 1");
+            "numerics.grains = 8: must be at least 16, the number of ranks of the batch");
+  EXPECT_EQ(rejection([](Experiment& one) {
+              one = on_mesh(one, {{"data", 2}}, "data");
+              one.training.microbatches = 2;
+            }),
+            "training.microbatches = 2: must be 4 with numerics.reproducible, or absent: each of "
+            "the 4 grains of a rank is a microbatch");
+  EXPECT_EQ(rejection([](Experiment& one) {
+              one = on_mesh(one, {{"data", 2}}, "data");
+              one.training.microbatches = 4;
+            }),
+            "");
   EXPECT_EQ(rejection(with({{"model", 8}})),
             "numerics.model_grains = 4: must be a multiple of the 8 ranks of the mesh axis model");
   EXPECT_EQ(rejection([](Experiment& one) {

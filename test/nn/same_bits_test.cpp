@@ -245,7 +245,7 @@ TYPED_TEST(SameBits, LossesOfSplitColumns) {
 TYPED_TEST(SameBits, ProductsInBlocksAreSumsOfTheirHalves) {
   using T = TypeParam;
   constexpr Size m = 6, n = 5, k = 22;
-  const std::vector<T> whole = product<T>(Trans::no, Trans::no, m, n, k, 0, {{2}, {1}, {4}});
+  const std::vector<T> whole = product<T>(Trans::no, Trans::no, m, n, k, 0, {.k = 4, .m = 2});
   const Matrix<T> a("a", m, k), b("b", k, n), sum("sum", m, n), more("more", m, n);
   fill_normal(a, key(1));
   fill_normal(b, key(2));
@@ -253,11 +253,10 @@ TYPED_TEST(SameBits, ProductsInBlocksAreSumsOfTheirHalves) {
                      true);
   const Range halves[] = {balanced_split(k, 2, 0), balanced_split(k, 2, 1)};
   ASSERT_EQ(nested_blocks(k, 4), 2);
-  const std::vector<T> nested = product<T>(Trans::no, Trans::no, m, n, k, 0, {{2}, {1}, {2}});
+  const std::vector<T> nested = product<T>(Trans::no, Trans::no, m, n, k, 0, {.k = 2, .m = 2});
   for (const Range& half : halves)
     gemm(Trans::no, Trans::no, block_of(Matrix<const T>(a), {0, m}, half),
-         block_of(Matrix<const T>(b), half, {0, n}), 0, half.begin == 0 ? sum : more,
-         {{2}, {1}, {1}});
+         block_of(Matrix<const T>(b), half, {0, n}), 0, half.begin == 0 ? sum : more, {.m = 2});
   std::vector<T> added = to_host(Vector<T>(sum.data(), sum.span()));
   const std::vector<T> rest = to_host(Vector<T>(more.data(), more.span()));
   for (std::size_t i = 0; i < added.size(); ++i) added[i] += rest[i];

@@ -37,7 +37,7 @@ TEST(ShardedSchedule, FsdpWithoutPrefetchGathersWhatItNeeds) {
             "gather(1) backward(1o) backward(1p) reduce_scatter(1) update");
 }
 
-TEST(ShardedSchedule, FsdpThatKeepsUnitsGathersEachOnceAMicrobatch) {
+TEST(ShardedSchedule, FsdpThatKeepsUnitsGathersEachOnce) {
   PlanInput input = fsdp();
   input.reshard_after_forward = false;
   EXPECT_EQ(schedule(input),
@@ -51,6 +51,18 @@ TEST(ShardedSchedule, FsdpThatKeepsUnitsGathersEachOnceAMicrobatch) {
 PlanInput bare(PlanInput input) {
   input.model = mlp({.widths = {4, 64, 1}, .activation = Activation::identity, .bias = false});
   return input;
+}
+
+TEST(ShardedSchedule, FsdpThatKeepsUnitsGathersThemBeforeSeveralMicrobatches) {
+  PlanInput input = bare(fsdp());
+  input.reshard_after_forward = false;
+  input.microbatches = 2;
+  EXPECT_EQ(schedule(input),
+            "gather(1) gather(2) "
+            "forward(1o, m0) forward(2o, m0) loss(m0) backward(2o, m0) reduce_scatter(2) "
+            "backward(1o, m0) reduce_scatter(1) "
+            "forward(1o, m1) forward(2o, m1) loss(m1) backward(2o, m1) reduce_scatter(2) "
+            "backward(1o, m1) reduce_scatter(1) update");
 }
 
 TEST(ShardedSchedule, Zero1ReducesInTheLastMicrobatchAndZero2InEvery) {

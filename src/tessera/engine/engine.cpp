@@ -68,7 +68,7 @@ Engine<T>::Engine(const Plan& plan, const Mesh& mesh, const StepOptions& options
       gradient_tree_(state_, gradients_),
       frame_(plan_, mesh.rank()),
       operands_(plan_, mesh.rank(), frame_, used_, gradient_tree_),
-      grains_(plan_, mesh.rank()),
+      row_blocks_(plan_, mesh.rank()),
       buckets_(plan_, mesh.rank(), communicators_, used_, gradients_, gradient_tree_),
       messages_(stage_),
       sums_(plan_.input, stage_, communicators_),
@@ -76,7 +76,7 @@ Engine<T>::Engine(const Plan& plan, const Mesh& mesh, const StepOptions& options
                       sums_, parameters_, used_, gradients_),
       step_calls_(stage_.actions.size()),
       evaluation_calls_(stage_.evaluation.size()),
-      first_loss_grain_(first_loss_grain(plan.input, mesh.rank())) {
+      first_loss_sum_(first_loss_sum(plan.input, mesh.rank())) {
   if (plan.input.has_stages())
     for (const PassSpan& span : stage_.passes)
       pass_names_.push_back("tessera::pass " + short_name(span.pass, plan.input.pipeline()));
@@ -125,8 +125,7 @@ void Engine<T>::evaluate(const Batch<State>& batch, Size number, const TakePredi
 
 template <class T>
 auto Engine<T>::microbatch_of(const Batch<State>& batch, Size number) const -> Microbatch<State> {
-  const Range part =
-      split_in_grains(batch.samples, plan_.input.rank_grains(), plan_.input.microbatches, number);
+  const Range part = balanced_split(batch.samples, plan_.input.microbatches, number);
   const auto rows = [&](Size positions) {
     return Range{part.begin * positions, part.count * positions};
   };
@@ -187,18 +186,16 @@ void Engine<T>::layer(const Action& action, std::optional<LayerCall<Compute>>& m
     MemoryGuard guard;
     close_arenas(guard);
     for_each_operand(call, [&](const auto& view) { guard.open(view); });
-    is_forward ? grains_.forward(action.index, call) : grains_.backward(action.index, call);
+    is_forward ? tessera::forward(call) : row_blocks_.backward(action.index, call);
   }
   if (!is_forward && action.gradients != Gradients::of_inputs)
     operands_.complete_gradients(action.index, now.microbatch.number);
 }
 
-/// Returns the position of the loss sum of a grain of the microbatch.
+/// Returns the position of the loss sum of the microbatch.
 template <class T>
-Size Engine<T>::loss_slot(const Now& now, Size grain) const {
-  return sums_.at(
-      now.batch_number,
-      first_loss_grain_ + now.microbatch.number * plan_.input.microbatch_grains() + grain);
+Size Engine<T>::loss_slot(const Now& now) const {
+  return sums_.at(now.batch_number, first_loss_sum_ + now.microbatch.number);
 }
 
 template <class T>
@@ -211,7 +208,7 @@ auto Engine<T>::facts_of(const Action& action, const Now& now) const -> BatchFac
     const Slot& output = stage_.slots[action.operands.output];
     const bool counts = along_.context == 0 || output.along_context.is_shard();
     if (counts && row_of(operands_.layer(action.index)).adds_loss)
-      facts.loss = sums_.all().data() + loss_slot(now, 0) + 1 + before.losses;
+      facts.loss = sums_.all().data() + loss_slot(now) + 1 + before.losses;
     if (counts && now.targets.data() != nullptr)  // not in an evaluation
       facts.routing = sums_.all().data() + sums_.places().first_routing() + before.routing;
   }

@@ -13,10 +13,10 @@
 #include <tessera/engine/bucket_traffic.hpp>
 #include <tessera/engine/dataset.hpp>
 #include <tessera/engine/frame.hpp>
-#include <tessera/engine/layer_grains.hpp>
 #include <tessera/engine/layer_operands.hpp>
 #include <tessera/engine/optimizer_step.hpp>
 #include <tessera/engine/plan_communicators.hpp>
+#include <tessera/engine/row_blocks.hpp>
 #include <tessera/engine/stage_messages.hpp>
 #include <tessera/engine/step_sums.hpp>
 #include <tessera/plan/plan.hpp>
@@ -118,7 +118,7 @@ class Engine {
   void loss_terms(const Action& action, const Microbatch<State>& batch) const;
   void loss(const Action& action, const Now& now, bool wants_gradient) const;
   void add_error(const Action& action, const Microbatch<State>& batch) const;
-  Size loss_slot(const Now& now, Size grain) const;
+  Size loss_slot(const Now& now) const;
   Size loss_divisor(const Microbatch<State>& batch) const;
   template <class E>
   Matrix<const E> in_loss_shape(const Matrix<const E>& all, Size samples) const;
@@ -137,7 +137,7 @@ class Engine {
   GradientTree<State> gradient_tree_;
   Frame<Compute> frame_;
   LayerOperands<Compute> operands_;
-  LayerGrains<Compute> grains_;
+  RowBlocks<Compute> row_blocks_;
   BucketTraffic<Compute> buckets_;
   StageMessages messages_;
   StepSums sums_;
@@ -150,7 +150,7 @@ class Engine {
   };
   std::vector<LayerNames> layer_names_;  ///< profiling regions by layer
   Calls step_calls_, evaluation_calls_;
-  Size first_loss_grain_;  ///< number of the rank's first loss sum in a batch
+  Size first_loss_sum_;  ///< number of the rank's first loss sum in a batch
 };
 
 }  // namespace tessera

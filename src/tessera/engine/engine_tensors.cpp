@@ -149,18 +149,10 @@ void Engine<T>::loss(const Action& action, const Now& now, bool wants_gradient) 
   MemoryGuard guard;
   close_arenas(guard);
   guard.open(prediction), guard.open(terms), guard.open(gradient);
-  const Size grains = plan_.input.microbatch_grains();
-  for (Size g = 0; g < grains; ++g) {
-    const Range samples = balanced_split(batch.samples, grains, g);
-    const auto of_grain = [&](const auto& all) {
-      const Size unit = batch.samples == 0 ? 0 : static_cast<Size>(all.extent(0)) / batch.samples;
-      return rows_of(all, {samples.begin * unit, samples.count * unit});
-    };
-    details.terms = of_grain(terms);
-    loss_and_gradient<Compute>(plan_.input.loss, in_loss_shape(of_grain(prediction), samples.count),
-                               in_loss_shape(of_grain(batch.y), samples.count), loss_divisor(batch),
-                               sums_.all(), loss_slot(now, g), of_grain(gradient), details);
-  }
+  details.terms = terms;
+  loss_and_gradient<Compute>(plan_.input.loss, in_loss_shape(prediction, batch.samples),
+                             in_loss_shape(batch.y, batch.samples), loss_divisor(batch),
+                             sums_.all(), loss_slot(now), gradient, details);
 }
 
 template <class T>

@@ -39,7 +39,7 @@ StateHashes<T>::StateHashes(const Plan& plan, const Mesh& mesh, const Engine<T>&
           parts_.push_back({std::move(tensor), name});
         }
   if (plan.model_coordinate(mesh.rank()) == 0)
-    losses_ = {first_loss_grain(input, mesh.rank()), input.rank_grains()};
+    losses_ = {first_loss_sum(input, mesh.rank()), input.microbatches};
   sums_ = allocate_zeros<std::int64_t>("tessera::hashes", static_cast<Size>(names_.size()));
 }
 

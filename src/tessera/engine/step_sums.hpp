@@ -34,10 +34,10 @@ class StepSums {
   const Vector<double>& all() const { return sums_; }
   /// Returns the sections of all().
   const SumsPlan& places() const { return places_; }
-  /// Returns the position of the first loss sum of a microbatch or grain in all(). `batch` is the
-  /// number of the batch in its epoch; the batches of a validation follow.
-  Size at(Size batch, Size grain) const {
-    return (batch * input_.loss_grains() + grain) * input_.loss_terms();
+  /// Returns the position of the first of the loss sums `number` of a batch in all(), one for each
+  /// term. `batch` is the number of the batch in its epoch; the batches of a validation follow.
+  Size at(Size batch, Size number) const {
+    return (batch * input_.loss_sums() + number) * input_.loss_terms();
   }
 
   /// Allocates the sums for the numbers of samples that `input` has now, set to zero, if their

@@ -54,22 +54,14 @@ class Collector {
 }  // namespace
 
 CallSizes call_sizes(const Plan& plan, Size rank) {
-  return {plan.state(rank),
-          plan.batch_samples(rank).count,
-          plan.input.microbatches,
-          plan.input.rank_grains(),
-          plan.along(rank),
-          plan.stage_number(rank),
-          expert_samples(plan.input, plan.input.batch_size, rank)};
+  return {plan.state(rank),        plan.batch_samples(rank).count,
+          plan.input.microbatches, plan.along(rank),
+          plan.stage_number(rank), expert_samples(plan.input, plan.input.batch_size, rank)};
 }
 
-std::vector<Range> equal_microbatches(Size n, Size microbatches, Size grains,
-                                      const std::vector<Size>& samples) {
+std::vector<Range> equal_microbatches(Size n, Size microbatches, const std::vector<Size>& samples) {
   std::set<Size> begins{0, 1, n};
-  const Size each = grains / microbatches;
-  // A microbatch may have larger and smaller grains.
-  for (const Size all : samples)
-    for (const Size last : {Size{0}, each - 1}) begins.insert((all % grains + last) / each);
+  for (const Size all : samples) begins.insert(all % microbatches);
   std::vector<Range> runs;
   for (auto begin = begins.begin(); *begin < n; ++begin)
     runs.push_back({*begin, *std::next(begin) - *begin});

@@ -52,20 +52,19 @@ struct CallSizes {
   StatePlan state;
   Size samples = 0;  ///< samples of the rank in all microbatches together
   Size microbatches = 1;
-  Size grains = 1;  ///< PlanInput::rank_grains()
   AlongRank along{};
   Size stage = 0;  ///< number of the rank's pipeline stage
   /// tessera::expert_samples() of the whole batch; `samples` is among them.
   std::vector<Size> expert_samples{};
   /// Returns the number of the rank's samples in a microbatch.
   Size samples_of(Size microbatch) const {
-    return split_in_grains(samples, grains, microbatches, microbatch).count;
+    return balanced_split(samples, microbatches, microbatch).count;
   }
   /// Returns this number, and that of all ranks along `expert` together.
   SampleCounts counts_of(Size microbatch) const {
     SampleCounts counts{samples_of(microbatch), 0};
     for (const Size own : expert_samples)
-      counts.group += split_in_grains(own, grains, microbatches, microbatch).count;
+      counts.group += balanced_split(own, microbatches, microbatch).count;
     return counts;
   }
 };
@@ -82,9 +81,7 @@ Size own_elements(const Slot& slot, const CallSizes& sizes, Size microbatch);
 /// Splits the first `n` of `microbatches` microbatches into runs. In each run, a rank with one of
 /// these numbers of `samples` does the same work in every microbatch, so one microbatch stands for
 /// the run. Microbatch 0 is a run of its own, because later microbatches add to its gradients.
-/// `grains` are those of a rank in all microbatches together.
-std::vector<Range> equal_microbatches(Size n, Size microbatches, Size grains,
-                                      const std::vector<Size>& samples);
+std::vector<Range> equal_microbatches(Size n, Size microbatches, const std::vector<Size>& samples);
 
 /// Calls act(action, microbatch, times) for each action of a list. Each repeated action is visited
 /// once per run of equal_microbatches(), with the first microbatch of the run and its length
@@ -98,7 +95,7 @@ void for_each_distinct(const std::vector<Action>& list, const Repetition& repeat
   };
   once(list.begin(), first);
   for (const Range& run :
-       equal_microbatches(repeated.times, sizes.microbatches, sizes.grains, sizes.expert_samples))
+       equal_microbatches(repeated.times, sizes.microbatches, sizes.expert_samples))
     for (auto action = first; action != rest; ++action) act(*action, run.begin, run.count);
   once(rest, list.end());
 }

@@ -86,8 +86,8 @@ Size batch_coordinate(const PlanInput& input, Size rank) {
   return mesh.coordinate(rank, replicas) * mesh.group_size(shards) + mesh.coordinate(rank, shards);
 }
 
-Size first_loss_grain(const PlanInput& input, Size rank) {
-  return input.numerics.reproducible ? batch_coordinate(input, rank) * input.rank_grains() : 0;
+Size first_loss_sum(const PlanInput& input, Size rank) {
+  return input.numerics.reproducible ? batch_coordinate(input, rank) * input.microbatches : 0;
 }
 
 Range batch_share(const PlanInput& input, Size batch, Size rank) {
@@ -105,8 +105,8 @@ Range batch_share(const PlanInput& input, Size batch, Size rank) {
 }
 
 Range microbatch_samples(const PlanInput& input, Size rank, Size microbatch) {
-  return split_in_grains(batch_share(input, input.batch_size, rank).count, input.rank_grains(),
-                         input.microbatches, microbatch);
+  return balanced_split(batch_share(input, input.batch_size, rank).count, input.microbatches,
+                        microbatch);
 }
 
 std::vector<Size> expert_samples(const PlanInput& input, Size batch, Size rank) {
@@ -122,7 +122,7 @@ std::vector<Size> expert_samples(const PlanInput& input, Size batch, Size rank) 
 Size group_samples(const PlanInput& input, Size batch, Size rank, Size microbatch) {
   Size samples = 0;
   for (const Size own : expert_samples(input, batch, rank))
-    samples += split_in_grains(own, input.rank_grains(), input.microbatches, microbatch).count;
+    samples += balanced_split(own, input.microbatches, microbatch).count;
   return samples;
 }
 
@@ -135,9 +135,7 @@ Size first_microbatch_samples(const PlanInput& input) {
            (parts - extra) * balanced_split(base, input.microbatches, 0).count;
   Size sum = 0;
   for (Size part = 0; part < parts; ++part)
-    sum += split_in_grains(input.batch_size, input.numerics.grains, parts * input.microbatches,
-                           part * input.microbatches)
-               .count;
+    sum += balanced_split(input.batch_size, input.numerics.grains, part * input.microbatches).count;
   return sum;
 }
 
@@ -147,7 +145,7 @@ LayerBlocks layer_blocks(const PlanInput& input, const LayerSpec& layer, const L
   const auto own = [&](std::size_t d, Placement along) {
     return whole_blocks(input, layer, d) / (along.is_shard(1) ? ranks : 1);
   };
-  return {input.microbatch_grains(), own(0, layout.inputs[0]), own(1, layout.output)};
+  return {own(0, layout.inputs[0]), own(1, layout.output)};
 }
 
 Size softmax_blocks(const PlanInput& input) {
@@ -155,19 +153,15 @@ Size softmax_blocks(const PlanInput& input) {
   return nested_blocks(input.model.output_width(), input.numerics.model_grains);
 }
 
-bool splits_gradient_rows(const LayerSpec& layer) {
+Size row_blocks(const PlanInput& input, const LayerSpec& layer) {
+  if (!input.numerics.reproducible || layer.parameters.empty() || row_of(layer).sums_in_blocks)
+    return 1;
   const std::vector<Layout> layouts = model_layouts(layer);
-  return std::any_of(layouts.begin(), layouts.end(), [](const Layout& layout) {
+  const bool splits_rows = std::any_of(layouts.begin(), layouts.end(), [](const Layout& layout) {
     return std::any_of(layout.parameter_gradients.begin(), layout.parameter_gradients.end(),
                        [](Placement gradient) { return gradient.is_partial(); });
   });
-}
-
-Size gradient_places(const PlanInput& input, const LayerSpec& layer) {
-  if (!input.numerics.reproducible || layer.parameters.empty() || row_of(layer).sums_in_blocks)
-    return 1;
-  return input.microbatch_grains() *
-         (splits_gradient_rows(layer) ? input.numerics.model_grains : 1);
+  return splits_rows ? input.numerics.model_grains : 1;
 }
 
 void check_grains(const PlanInput& input, const std::vector<Layout>& layouts) {
@@ -176,7 +170,7 @@ void check_grains(const PlanInput& input, const std::vector<Layout>& layouts) {
   check_split_rows(input, layouts);
 }
 
-void check_grains(const PlanInput& input) {
+void set_grains(PlanInput& input) {
   const Numerics& numerics = input.numerics;
   if (!numerics.reproducible) return;
   if (sums_of(input.model).routing > 0)
@@ -186,27 +180,32 @@ void check_grains(const PlanInput& input) {
                                    std::pair{"numerics.model_grains", numerics.model_grains}})
     if (!is_power_of_two(value))
       throw ConfigError(key, std::to_string(value), "must be a power of two");
-  const Size parts = input.batch_ranks() * input.microbatches;
   if (const Size ranks = input.mesh.size_of("context"); ranks > 1)
     throw ConfigError("numerics.reproducible", "true",
                       "is not possible with the mesh axis context = {}, whose ranks sum over the "
                       "positions of a sample; use 1",
                       ranks);
-  const std::string product = fmt::format("{} of the batch x training.microbatches = {}",
-                                          counted(input.batch_ranks(), "rank"), input.microbatches);
+  const Size parts = input.batch_ranks();
   if (!is_power_of_two(parts))
-    throw ConfigError(
-        "numerics.reproducible", "true",
-        "needs a power of two of parts of the batch, but {} are {}; the nearest are {} "
-        "and {}",
-        product, parts, Size{1} << (tree_levels(parts) - 1), Size{1} << tree_levels(parts));
+    throw ConfigError("numerics.reproducible", "true",
+                      "needs a power of two of ranks of the batch, not {}; the nearest are {} and "
+                      "{}",
+                      parts, Size{1} << (tree_levels(parts) - 1), Size{1} << tree_levels(parts));
   if (numerics.grains % parts != 0)
-    throw ConfigError("numerics.grains", std::to_string(numerics.grains), "must be at least {}: {}",
-                      parts, product);
+    throw ConfigError("numerics.grains", std::to_string(numerics.grains),
+                      "must be at least {}, the number of ranks of the batch", parts);
   if (const Size ranks = input.mesh.size_of("model"); numerics.model_grains % ranks != 0)
     throw ConfigError("numerics.model_grains", std::to_string(numerics.model_grains),
                       "must be a multiple of the {} of the mesh axis model",
                       counted(ranks, "rank"));
+  const Size grains = numerics.grains / parts;
+  if (input.microbatches != 1 && input.microbatches != grains)
+    throw ConfigError(
+        "training.microbatches", std::to_string(input.microbatches),
+        "must be {} with numerics.reproducible, or absent: each of the {} grains of a "
+        "rank is a microbatch",
+        grains, grains);
+  input.microbatches = grains;
 }
 
 }  // namespace tessera

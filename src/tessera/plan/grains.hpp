@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The parts of a batch and of a layer that ranks and microbatches get. With Numerics::reproducible,
-// they consist of whole grains, which no mesh divides (README.md).
+// a microbatch is a grain, which is the same on every mesh (README.md).
 #pragma once
 
 #include <vector>
@@ -15,8 +15,8 @@ namespace tessera {
 /// gradients are summed first are neighbours.
 Size batch_coordinate(const PlanInput& input, Size rank);
 
-/// Returns the number of the rank's first loss sum among the PlanInput::loss_grains() of a batch.
-Size first_loss_grain(const PlanInput& input, Size rank);
+/// Returns the number of the rank's first loss sum among the PlanInput::loss_sums() of a batch.
+Size first_loss_sum(const PlanInput& input, Size rank);
 
 /// Returns the samples that `rank` computes in a batch of `batch` samples: a balanced split along
 /// one batch axis after the other, or whole grains.
@@ -42,17 +42,15 @@ LayerBlocks layer_blocks(const PlanInput& input, const LayerSpec& layer, const L
 /// the loss reads all columns at once.
 Size softmax_blocks(const PlanInput& input);
 
-/// Returns true if some layout gives the ranks of `model` different rows, over which they then sum
-/// the gradients of the layer's parameters.
-bool splits_gradient_rows(const LayerSpec& layer);
+/// Returns the number of blocks of rows, a power of two, over which the engine sums the gradients
+/// of a layer's parameters in a tree, because `model` may split these rows. 1 if it may not.
+Size row_blocks(const PlanInput& input, const LayerSpec& layer);
 
-/// Returns the places of the tree in which the engine sums the gradients of a layer's parameters
-/// over a microbatch: grains, or blocks of rows of grains. 1 if the layer's kernels sum themselves.
-Size gradient_places(const PlanInput& input, const LayerSpec& layer);
-
-/// Throw ConfigError, with the nearest value that would do, if ranks or microbatches would get
-/// parts of grains, or ranks of `model` parts of blocks in these layouts.
-void check_grains(const PlanInput& input);
+/// With Numerics::reproducible, makes a microbatch of each grain of a rank. Throws ConfigError,
+/// with the nearest value that would do, if ranks would get parts of grains, or if `microbatches`
+/// is neither 1, the default, nor the number of a rank's grains.
+void set_grains(PlanInput& input);
+/// Throws ConfigError if ranks of `model` would get parts of blocks in these layouts.
 void check_grains(const PlanInput& input, const std::vector<Layout>& layouts);
 
 }  // namespace tessera

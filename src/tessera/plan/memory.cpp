@@ -45,7 +45,7 @@ Size gradient_nodes(const Plan& plan, Size rank) {
   Size most = 0;
   for (const Range& chunk : plan.stage(rank).chunks)
     for (Size l = chunk.begin; l < chunk.end(); ++l)
-      most = std::max(most, tree_levels(gradient_places(plan.input, plan.input.model.layers[l])) *
+      most = std::max(most, tree_levels(row_blocks(plan.input, plan.input.model.layers[l])) *
                                 layers[l].num_parameters());
   return most;
 }
@@ -57,10 +57,9 @@ namespace {
 Size product_nodes(const LayerSpec& layer, Size samples, const LayerBlocks& blocks) {
   Size most = 0;
   const auto largest = [](Size n, Size parts) { return balanced_split(n, parts, 0).count; };
-  const Size rows = largest(samples, blocks.grains) * std::max(layer.positions, layer.in_positions),
+  const Size rows = samples * std::max(layer.positions, layer.in_positions),
              in = largest(layer.in, blocks.in), out = largest(layer.out, blocks.out);
-  for (const auto& [places, elements] :
-       {std::pair{blocks.in, rows * out}, {blocks.out, rows * in}, {blocks.grains, in * out}})
+  for (const auto& [places, elements] : {std::pair{blocks.in, rows * out}, {blocks.out, rows * in}})
     if (places > 1) most = std::max(most, (tree_levels(places) + 1) * elements);
   return most;
 }

@@ -240,7 +240,7 @@ std::string to_string(const Action& action, const Plan& plan, const StagePlan& s
 }
 
 Size loss_sums(const PlanInput& input, Size batches) {
-  return batches * input.loss_grains() * input.loss_terms();
+  return batches * input.loss_sums() * input.loss_terms();
 }
 
 SumsPlan plan_sums(const PlanInput& input, const StagePlan& stage) {
@@ -282,9 +282,10 @@ Plan plan_step(const PlanInput& given) {
 
 }  // namespace
 
-Plan make_plan(const PlanInput& input) {
-  check(input);
-  check_grains(input);
+Plan make_plan(const PlanInput& given) {
+  check(given);
+  PlanInput input = given;
+  set_grains(input);
   Plan plan = plan_step(input);
   check_grains(plan.input, plan.layouts);
   return plan;

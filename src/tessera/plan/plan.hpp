@@ -92,7 +92,7 @@ std::string subject_of(const Action& action, const Plan& plan, const StagePlan& 
 std::string to_string(const Action& action, const Plan& plan, const StagePlan& stage);
 
 /// The sections of the engine's buffer of fp64 sums, in order and in elements: the losses of an
-/// epoch and of a validation, by (batch, microbatch or grain, term); the sums of squares of the
+/// epoch and of a validation, by (batch, microbatch, term); the sums of squares of the
 /// errors and of the exact solutions; the targets that count in the batch of a step, in an
 /// evaluation and in its latest microbatch; the partial sums of the gradient's squared norm; the
 /// finite flag; the routing of each router (BatchFacts::routing) since the last report.

@@ -50,15 +50,9 @@ struct PlanInput : StrategyOptions, StepConfig {
   bool sums_microbatches_in_tree() const { return numerics.reproducible && microbatches > 1; }
   /// Returns the number of ranks that have different samples of a batch.
   Size batch_ranks() const { return mesh.group_size(batch_axes(mesh)); }
-  /// Returns the number of grains of a rank's samples of a batch. Unless sums have a fixed order, a
-  /// microbatch is one grain.
-  Size rank_grains() const {
-    return numerics.reproducible ? numerics.grains / batch_ranks() : microbatches;
-  }
-  Size microbatch_grains() const { return rank_grains() / microbatches; }
-  /// Returns the number of a batch's loss sums, for each term of the loss: one for each of the
-  /// rank's microbatches or, in a fixed order, for each grain of all ranks.
-  Size loss_grains() const { return numerics.reproducible ? numerics.grains : microbatches; }
+  /// Returns the number of a batch's loss sums, for each term of the loss: one for each microbatch
+  /// of the rank or, in a fixed order, of all ranks.
+  Size loss_sums() const { return numerics.reproducible ? numerics.grains : microbatches; }
   /// Returns true if layers compute with copies of the parameters in a shorter type.
   bool has_copies() const { return state_type != compute_type; }
   /// Returns true if the loss is scaled, because small gradients would vanish in float16. A step

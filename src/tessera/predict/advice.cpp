@@ -149,8 +149,9 @@ class Search {
     training.activation_checkpointing.units = 0;
     Way way{&strategy, mesh, std::move(config)};
     const Size parts = mesh.group_size(batch_axes(mesh));
-    for (Size number = 1; number * parts <= config_.training.batch_size; number *= 2)
-      way.numbers.push_back(number);
+    // In a fixed order of sums, the mesh decides their number.
+    const Size most = training.numerics.reproducible ? 1 : config_.training.batch_size / parts;
+    for (Size number = 1; number <= most; number *= 2) way.numbers.push_back(number);
     if (way.numbers.empty() || !find_bounds(way)) return;
     advice_.candidates += 2 * static_cast<Size>(way.numbers.size());
     ways_.push_back(std::move(way));

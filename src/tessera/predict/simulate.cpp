@@ -101,7 +101,7 @@ class Simulator {
 
   /// Returns the runs of the first `n` microbatches that are equal on every kind.
   std::vector<Range> equal_to_each_other(Size n) const {
-    return equal_microbatches(n, plan_.input.microbatches, plan_.input.rank_grains(), samples_);
+    return equal_microbatches(n, plan_.input.microbatches, samples_);
   }
 
   /// Returns the parts of a step: each run of equal_microbatches(), then the actions that are not

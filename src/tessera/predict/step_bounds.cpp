@@ -146,6 +146,7 @@ std::vector<StepBound> StepBounds::of(PlanInput input, const std::vector<Size>& 
   std::vector<StepBound> bounds;
   for (const Size number : microbatches) {
     input.microbatches = number;
+    set_grains(input);
     const std::vector<PassCount>& layers = passes(input, layouts, bytes_per_second);
     std::vector<std::vector<PassCount>> chunks;
     for (const std::vector<Range>& stage : stages) {

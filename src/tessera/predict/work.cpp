@@ -120,14 +120,13 @@ class WorkLister {
       tree_of_gradients(layer);
   }
 
-  /// Adds the kernels that join nodes of the tree of gradients, over the grains of the microbatch
-  /// and over the microbatches that are complete with it.
+  /// Adds the kernels that join nodes of the tree of gradients, over the microbatches that are
+  /// complete with this one.
   void tree_of_gradients(const LayerSpec& layer) {
     const PlanInput& input = plan_.input;
-    if (!input.numerics.reproducible || layer.num_parameters() == 0) return;
-    Size joins = input.microbatch_grains() - 1;
-    if (input.sums_microbatches_in_tree())
-      join_complete_nodes({action_.microbatch, 1}, [&](Size, Size) { ++joins; });
+    if (!input.sums_microbatches_in_tree() || layer.num_parameters() == 0) return;
+    Size joins = 0;
+    join_complete_nodes({action_.microbatch, 1}, [&](Size, Size) { ++joins; });
     kernel(3 * joins, layer.num_parameters());
   }
 

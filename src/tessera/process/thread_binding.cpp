@@ -49,8 +49,8 @@ ThreadBinding::ThreadBinding() {
   const std::vector<std::vector<int>> places = own_places();
   if (places.size() < 2) return;
   processors_ = cpu_set();
-  const auto threads = static_cast<int>(places.size());
-#pragma omp parallel num_threads(threads)
+  threads_ = static_cast<int>(places.size());
+#pragma omp parallel num_threads(threads_)
   run_on(places[omp_get_thread_num()]);
 #endif
 }
@@ -58,7 +58,7 @@ ThreadBinding::ThreadBinding() {
 ThreadBinding::~ThreadBinding() {
 #ifdef KOKKOS_ENABLE_OPENMP
   if (processors_.empty()) return;
-#pragma omp parallel
+#pragma omp parallel num_threads(threads_)
   run_on(processors_);
 #endif
 }

@@ -28,6 +28,7 @@ class ThreadBinding {
 
  private:
   std::vector<int> processors_;  ///< where all threads may run before and after
+  int threads_ = 1;
 };
 
 }  // namespace tessera

@@ -61,8 +61,7 @@ struct LayerRow {
   /// extents.
   Size (*scratch)(const LayerSpec& layer, Size samples) = no_scratch;
 
-  /// The kernels sum in the blocks of LayerCall::blocks. If sums must have a fixed order, other
-  /// kinds run grain by grain.
+  /// The kernels sum in the blocks of LayerCall::blocks.
   bool sums_in_blocks = false;
 
   /// Backward reads the inputs, or the output.

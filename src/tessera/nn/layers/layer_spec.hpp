@@ -174,10 +174,10 @@ struct Layout {
   friend bool operator==(const Layout&, const Layout&) = default;
 };
 
-/// The parts of a layer's sums on a rank, whose order does not depend on the mesh: grains of the
-/// samples, and blocks of the columns of the inputs and of the output. Powers of two.
+/// The numbers of blocks of the columns of a layer's inputs and output on a rank. Sums over blocks
+/// have an order that does not depend on the mesh. Powers of two.
 struct LayerBlocks {
-  Size grains = 1, in = 1, out = 1;
+  Size in = 1, out = 1;
 };
 
 /// An amount of work in the two passes.

@@ -38,18 +38,13 @@ LayerProducts linear_products(const LayerSpec& layer, Size samples) {
 }
 
 template <class T>
-ProductBlocks::Part rows_of_grains(const LayerCall<T>& call) {
-  return {call.blocks.grains, call.layer.positions};
-}
-
-template <class T>
 void linear_forward(const LayerCall<T>& call) {
   const Kernels k(call.layer);
   call.with_output([&](const auto& y) {
     for (Size g = 0; g < k.groups; ++g)
       call.gemm(Trans::no, Trans::no, k.columns(call.inputs[0], k.in, g),
                 k.kernel(call.parameters[0], g), 0, k.columns(y, k.out, g),
-                {rows_of_grains(call), {call.blocks.out}, {call.blocks.in}});
+                {call.blocks.out, call.blocks.in});
   });
 }
 
@@ -62,11 +57,11 @@ void linear_backward(const LayerCall<T>& call) {
     if (call.parameter_gradients[0].data() != nullptr)
       call.gemm(Trans::yes, Trans::no, k.columns(call.inputs[0], k.in, g), dy,
                 call.add_parameter_gradients ? 1 : 0, k.kernel(call.parameter_gradients[0], g),
-                {{call.blocks.in}, {call.blocks.out}, rows_of_grains(call)});
+                {call.blocks.out, 1, call.blocks.in});
     call.with_input_gradient(0, [&](const auto& dx) {
       call.gemm(Trans::no, Trans::yes, dy, k.kernel(call.parameters[0], g),
                 call.add_input_gradients ? 1 : 0, k.columns(dx, k.in, g),
-                {rows_of_grains(call), {call.blocks.in}, {call.blocks.out}});
+                {call.blocks.in, call.blocks.out});
     });
   }
 }

@@ -241,23 +241,25 @@ void Gemm<T>::operator()(Trans trans_a, Trans trans_b, const Matrix<const T>& a,
   };
 
   const Range all_k{0, op_a.cols};
-  if (blocks.is_whole()) return product({0, out.rows}, {0, out.cols}, all_k, beta, c);
-  for (Size j = 0; j < blocks.n.count; ++j)
-    for (Size i = 0; i < blocks.m.count; ++i) {
-      const Range m = blocks.m(out.rows, i), n = blocks.n(out.cols, j);
+  if (blocks.m * blocks.n * blocks.k == 1)
+    return product({0, out.rows}, {0, out.cols}, all_k, beta, c);
+  for (Size j = 0; j < blocks.n; ++j)
+    for (Size i = 0; i < blocks.m; ++i) {
+      const Range m = balanced_split(out.rows, blocks.m, i),
+                  n = balanced_split(out.cols, blocks.n, j);
       if (m.count == 0 || n.count == 0) continue;
       const Matrix<C> block = block_of(c, m, n);
-      if (blocks.k.count == 1) {
+      if (blocks.k == 1) {
         product(m, n, all_k, beta, block);
         continue;
       }
       const auto node = [&](Size place) {
-        const Size level = place == 0 ? tree_levels(blocks.k.count) : level_of_node(place);
+        const Size level = place == 0 ? tree_levels(blocks.k) : level_of_node(place);
         const Size elements = m.count * n.count;
         return shaped_like(block, alias_vector(nodes_.data() + level * elements, elements));
       };
-      for (Size place = 0; place < blocks.k.count; ++place) {
-        product(m, n, blocks.k(op_a.cols, place), 0, node(place));
+      for (Size place = 0; place < blocks.k; ++place) {
+        product(m, n, balanced_split(op_a.cols, blocks.k, place), 0, node(place));
         join_complete_nodes({place, 1},
                             [&](Size to, Size from) { round_sums(node(from), Sum(1), node(to)); });
       }

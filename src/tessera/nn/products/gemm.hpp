@@ -16,19 +16,11 @@ enum class Trans : char { no = 'N', yes = 'T' };
 /// Rows of a square product that reaches the peak rate. A GPU needs more of them than a core.
 inline constexpr Size peak_gemm_size = std::is_same_v<MemSpace, Kokkos::HostSpace> ? 1024 : 8192;
 
-/// Balanced blocks of the dimensions of a product. Each block of C is computed by itself, and each
-/// of its sums over k is the sum of the sums over the blocks of k, added in a tree (pair_tree.hpp).
+/// Numbers of balanced blocks of the dimensions of a product. Each block of C is computed by
+/// itself, and each of its sums over k is the sum of the sums over the blocks of k, which are a
+/// power of two, added in a tree (pair_tree.hpp).
 struct ProductBlocks {
-  struct Part {
-    Size count = 1;  ///< a power of two along k
-    Size unit = 1;   ///< rows or columns that stay together; divides the extent
-    Range operator()(Size n, Size i) const {
-      const Range units = balanced_split(n / unit, count, i);
-      return {units.begin * unit, units.count * unit};
-    }
-  };
-  Part m{}, n{}, k{};
-  bool is_whole() const { return m.count * n.count * k.count == 1; }
+  Size n = 1, k = 1, m = 1;
 };
 
 /// Products of matrices of the same shapes. In the memory of A, B and C, each matrix lies so many

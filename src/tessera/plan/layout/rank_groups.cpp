@@ -217,7 +217,7 @@ std::vector<Size> ModelClasses::find_bounds(const StagePlan& stage, Size samples
     if (slot.parameter < 0)
       for (const Size m : {Size{0}, microbatches - 1})  // with the most and with the fewest samples
         for (const Size c : {Size{0}, ways - 1})        // and positions
-          split({split_in_grains(samples, plan_.input.rank_grains(), microbatches, m).count *
+          split({balanced_split(samples, microbatches, m).count *
                      balanced_split(slot.positions, ways, c).count,
                  slot.shape[1]},
                 slot.along_model);

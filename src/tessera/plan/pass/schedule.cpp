@@ -44,6 +44,7 @@ class Scheduler {
   std::vector<Action> step(const std::vector<PipelineAction>& list) {
     const bool has_loss = stage_ + 1 == shape_.stages;
     if (has_loss && input_.model.ignore_index) add(count_targets);
+    gather_first();
     repeated_.before = static_cast<Size>(actions_.size());
     for (const PipelineAction& action : list) add(action);
     finish_scatter();
@@ -65,6 +66,8 @@ class Scheduler {
   /// Lists the evaluation. Each microbatch passes all chunks before the next one, so messages go in
   /// one direction only.
   std::vector<Action> evaluation() {
+    gather_first();
+    repeated_.before = static_cast<Size>(actions_.size());
     for (Size m = 0; m < shape_.microbatches; ++m)
       for (Size chunk = 0; chunk < static_cast<Size>(pass_.chunks.size()); ++chunk)
         for (const PipelineStep step :
@@ -218,10 +221,20 @@ class Scheduler {
     return !input_.reshard_after_forward || (input_.keep_last_unit && bucket == size() - 1);
   }
 
+  /// Returns true if several microbatches use parameters that stay gathered.
+  bool gathers_first() const {
+    return sharding_.parameters && !input_.reshard_after_forward && !input_.has_stages() &&
+           input_.microbatches > 1;
+  }
+  /// Gathers all buckets before the first of these microbatches, which is one of the repeated ones.
+  void gather_first() {
+    for (Size b = 0; gathers_first() && b < size(); ++b) add(gather, b);
+  }
+
   /// Adds the gather of a bucket before its use. With `prefetch`, also starts the gather of the
   /// next bucket, if that lies at the other end of the buffer of gathered parameters (StatePlan).
   void gather_before(Size bucket, Size next, bool is_backward) {
-    if (!sharding_.parameters) return;
+    if (!sharding_.parameters || gathers_first()) return;
     if (input_.has_stages()) return gather_once(bucket);
     if (!is_backward || !stays_gathered(bucket)) {
       add(gather, bucket, in_flight_ == bucket ? Phase::finish : Phase::whole);
