@@ -92,11 +92,6 @@ bad_tutorial other-nodes "distributed.num_nodes = $ranks: must equal the number 
   --set distributed.num_nodes="$ranks" --set distributed.num_processes_per_node=1
 bad_tutorial other-processes "distributed.num_processes_per_node = 1: must equal the number of ranks on every node" \
   --set distributed.num_processes_per_node=1
-bad live-other-nodes "distributed.num_nodes = $ranks" plan --live "$inputs/tutorial.toml" \
-  --set distributed.num_nodes="$ranks"
-bad live-missing-file "missing.toml: cannot be read" plan --live missing.toml
-bad live-other-world "distributed.world_size = $((ranks + 1))" plan --live "$inputs/tutorial.toml" \
-  --ranks $((ranks + 1))
 bad no-such-directory "nowhere/out.json" run "$inputs/tutorial.toml" --json nowhere/out.json
 bad result-link "loop.toml: cannot be written: Too many levels" run "$inputs/tutorial.toml" --json "$work/loop.toml"
 bad long-result-name "cannot be written: File name too long" run "$inputs/tutorial.toml" --json "$long_name"

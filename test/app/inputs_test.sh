@@ -118,32 +118,10 @@ for file in "$inputs"/*.toml; do
   expect_json /measured/traffic "[]"
   expected=$(json /final_loss)
   launcher=("${several[@]}")
-  launch plan --live "$file" ${small[@]+"${small[@]}"}
-  expect_code 0
   train
   [ "$ranks" -eq 4 ] || continue
   [ ${#mesh[@]} -eq 0 ] || train "${mesh[@]}"
   expect_traffic "${traffic[@]}"
 done
-[ "$ranks" -eq 4 ] || conclude
-
-# The parts that ranks hold in their memory: blocks along `model`, flat shares over `fsdp`, and which ranks have the same.
-begin live
-launcher=("${several[@]}")
-launch plan --live "$inputs/tutorial.toml" --mesh fsdp=2,model=-1 --strategy fsdp
-launcher=()
-expect_code 0
-expect_line "Axis names: \('fsdp', 'model'\)"
-expect_line "batch/x \(batch\): P\('fsdp', None\) of \(32, 4\)"
-expect_line " +\[16:32, 0:4\] +on ranks 2-3"
-expect_line "layer1/kernel \(parameter\): P\(None, 'model'\) of \(4, 64\), flat shares over fsdp"
-expect_line " +\[0:4, 32:64\], elements 80:128 of 128 +on rank 3"
-expect_line " +\[32:64\], none of it +on rank 1"
-cp "$out" "$work/live_tensors"
-# The old name of the command gives the same.
-launcher=("${several[@]}")
-launch inspect "$inputs/tutorial.toml" --mesh fsdp=2,model=-1 --strategy fsdp
-launcher=()
-cmp "$out" "$work/live_tensors" || fail "inspect prints something else"
 
 conclude

@@ -34,9 +34,9 @@ done
 expect_json /provenance/nodes "1 with 4 ranks"
 grep -q "^Nodes:" "$out" && fail "speaks of nodes on one"
 
-begin live
+begin other-axes
 launcher=("$hosts" 2 2)
-launch plan --live "$inputs/hybrid.toml" --mesh fsdp=nodes,data=per_node
+launch run "$inputs/hybrid.toml" --mesh fsdp=nodes,data=per_node
 expect_code 0
 expect_line "Nodes: 2 with 2 ranks each; data stays inside a node, fsdp crosses nodes"
 begin info

@@ -34,8 +34,8 @@ constexpr CommandExamples examples[] = {
                                                     what 8 ranks would hold and send
   tessera plan inputs/workshop_pipeline.toml --schedule
                                                     what each stage does in a step
-  mpirun -n 4 tessera plan inputs/hybrid.toml --mesh data=2,fsdp=2 --live
-                                                    what each rank of a launch holds
+  tessera plan inputs/hybrid.toml --mesh data=2,fsdp=2 --tensors
+                                                    which part of every tensor each rank holds
 )"},
     {"checkpoint",
      R"(  tessera checkpoint show saves/step_0000000160.h5  its training state and arrays
@@ -140,9 +140,8 @@ void add_plan(CLI::App& app, PlanOptions& options) {
       *app.add_subcommand("plan", "Show memory, traffic and work of a run, without MPI");
   add_source(plan, options.source);
   add_file(plan, "--json", options.json, "Also write the plan to a file");
-  plan.add_option(
-          "--ranks,--ranks-expected", options.source.ranks_expected,
-          "Number of ranks to plan for; with --live, number of ranks it must be launched on")
+  plan.add_option("--ranks,--ranks-expected", options.source.ranks_expected,
+                  "Number of ranks to plan for")
       ->type_name("N");
   plan.add_option("--machine", options.machine,
                   "Machine file: predict how long the step takes there (see inputs/machines)")
@@ -157,16 +156,6 @@ void add_plan(CLI::App& app, PlanOptions& options) {
   plan.add_flag("--advise", options.advises,
                 "Search strategies, meshes, microbatches and recomputation for the fastest step "
                 "on the machine, and show the best configurations");
-  plan.add_flag("--live", options.live,
-                "Under mpirun: allocate the tensors, and show which part of each every rank holds");
-}
-
-void add_inspect(CLI::App& app, PlanOptions& options) {
-  CLI::App& inspect =
-      *app.add_subcommand("inspect", "Old name of plan --live; the next release has no inspect");
-  add_source(inspect, options.source);
-  add_expected_ranks(inspect, options.source);
-  inspect.callback([&options] { options.live = true; });
 }
 
 void add_checkpoint(CLI::App& app, CheckpointOptions& options) {
@@ -224,7 +213,6 @@ Command parse_command_line(const std::vector<std::string>& arguments) {
   PlanOptions plan;
   add_run(app, run);
   add_plan(app, plan);
-  add_inspect(app, plan);
   CheckpointOptions checkpoint;
   add_checkpoint(app, checkpoint);
   DiffOptions diff;
@@ -247,18 +235,13 @@ Command parse_command_line(const std::vector<std::string>& arguments) {
   }
   const bool plans = app.got_subcommand("plan"), checks = app.got_subcommand("checkpoint"),
              compares = app.got_subcommand("diff");
-  if (for_kokkos && ((plans && !plan.live) || checks || compares))
+  if (for_kokkos && (plans || checks || compares))
     throw Error(ExitCode::usage, std::string(plans    ? "plan"
                                              : checks ? "checkpoint"
                                                       : "diff") +
                                      " does not start Kokkos and takes no --kokkos- arguments" +
                                      hint);
   const bool shows_parts = plan.parts.tensors || plan.parts.calls || plan.parts.schedule;
-  if (plan.live && (plan.advises || !plan.json.empty() || !plan.machine.empty() || shows_parts))
-    throw Error(ExitCode::usage,
-                "--live shows the tensors of a launch and takes no --json, --machine, --advise, "
-                "--tensors, --calls or --schedule" +
-                    hint);
   if (plan.advises && shows_parts)
     throw Error(ExitCode::usage,
                 "--advise compares plans and takes no --tensors, --calls or --schedule" + hint);
@@ -269,7 +252,7 @@ Command parse_command_line(const std::vector<std::string>& arguments) {
   if (!run.machine.empty() && run.quiet && run.progress.empty())
     throw Error(ExitCode::usage, "--machine adds to lines that --quiet turns off" + hint);
   if (app.got_subcommand("run")) return run;
-  if (plans || app.got_subcommand("inspect")) return plan;
+  if (plans) return plan;
   if (checks) return checkpoint;
   if (compares) return diff;
   if (app.got_subcommand("info")) return InfoOptions{};

@@ -48,16 +48,11 @@ struct PlanOptions {
   std::string progress{};  ///< as in TrainOptions
   PlanParts parts{};       ///< what to show besides the summary
   bool advises = false;    ///< search for the fastest configuration instead of showing one plan
-  bool live = false;       ///< show the tensors of this launch; no other option applies
 };
 
 /// `tessera plan`: prints the plan of one step, or the fastest configurations. Starts neither MPI
 /// nor a device. The configuration sets the number of ranks: a mesh without -1, or world_size.
 ExitCode plan_command(const PlanOptions& options);
-
-/// `tessera plan --live`: prints on rank 0 which part of every tensor each rank of this launch
-/// holds. Collective.
-ExitCode live_plan_command(const ConfigSource& source);
 
 struct InfoOptions {};
 

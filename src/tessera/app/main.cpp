@@ -8,8 +8,6 @@ namespace tessera {
 namespace {
 
 Task task_for(const PlanOptions& options) {
-  if (options.live)
-    return ParallelTask([source = options.source](Runtime&) { return live_plan_command(source); });
   return SingleTask([options](Size) { return plan_command(options); });
 }
 

@@ -78,6 +78,7 @@ constexpr OtherName other_names[] = {
     // commands, and values of options
     {"train", {"run"}},
     {"fit", {"run"}},
+    {"inspect", {"plan"}},
     {"torch", {"pytorch"}},
     {"sbatch", {"slurm"}},
     {"qsub", {"pbs"}},

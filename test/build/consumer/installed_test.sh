@@ -69,7 +69,7 @@ expect_words() {
   offered=$(complete_words "${@:2}")
   [[ $offered == "$1" ]] || fail "completes '${*:2}' with '$offered', not with '$1'"
 }
-expect_words "inspect info" tessera in
+expect_words "info" tessera in
 expect_words "show" tessera checkpoint s
 expect_words "show verify export" tessera checkpoint ""
 expect_words "--strategy" tessera run --st
