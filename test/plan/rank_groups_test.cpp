@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <numeric>
 #include <set>
-#include <string>
 #include <vector>
 
 #include <gtest/gtest.h>
@@ -18,17 +17,6 @@ namespace {
 
 using plan_test::sharded;
 using plan_test::tutorial;
-
-TEST(RankGroups, DescribesRanks) {
-  EXPECT_EQ(describe_ranks({0, 1, 2}, 3), "every rank");
-  EXPECT_EQ(describe_ranks({3}, 8), "rank 3");
-  EXPECT_EQ(describe_ranks({0, 1, 2, 5}, 8), "ranks 0-2,5");
-  std::vector<int> even;
-  for (int rank = 0; rank < 12; rank += 2) even.push_back(rank);
-  EXPECT_EQ(describe_ranks(even, 20), "ranks 0,2,4,6,8,10");
-  even.push_back(12);
-  EXPECT_EQ(describe_ranks(even, 20), "ranks 0,2,4,6,8,10,... (7 ranks)");
-}
 
 std::vector<int> ranks_of(const RankBoxes& boxes, const RankBoxes::Group& group) {
   std::vector<int> ranks;

@@ -4,7 +4,6 @@
 #include <condition_variable>
 #include <cstdio>
 #include <cstdlib>
-#include <fcntl.h>
 #include <limits>
 #include <mutex>
 #include <sys/ioctl.h>
@@ -18,7 +17,6 @@
 #include <tessera/base/error.hpp>
 #include <tessera/base/text.hpp>
 #include <tessera/base/timer.hpp>
-#include <tessera/process/launch.hpp>
 #include <tessera/process/log.hpp>
 #include <tessera/process/progress.hpp>
 
@@ -27,20 +25,10 @@ namespace {
 
 ProgressMode chosen_mode = ProgressMode::none;
 
-/// Returns a descriptor of the terminal that stderr ends in, or -1. Under a launcher, stderr is a
-/// pipe to the parent process, whose stderr may be a terminal.
-int terminal() {
-  if (isatty(STDERR_FILENO) != 0) return STDERR_FILENO;
-  if (!detect_launch([](const char* name) { return std::getenv(name); })) return -1;
-  static const int parent =
-      open(fmt::format("/proc/{}/fd/2", getppid()).c_str(), O_RDONLY | O_NOCTTY | O_CLOEXEC);
-  return parent >= 0 && isatty(parent) != 0 ? parent : -1;
-}
-
-/// Returns the columns of a terminal, or 80.
-std::size_t columns_of(int descriptor) {
+/// Returns the columns of the terminal, or 80 if stderr is none.
+std::size_t columns() {
   winsize size{};
-  return ioctl(descriptor, TIOCGWINSZ, &size) == 0 && size.ws_col > 0 ? size.ws_col : 80;
+  return ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0 ? size.ws_col : 80;
 }
 
 struct ShownActivity {
@@ -112,7 +100,7 @@ class Screen {
   static ProgressMode mode() {
     if (log_rank() != 0) return ProgressMode::none;
     if (chosen_mode != ProgressMode::automatic) return chosen_mode;
-    return terminal() >= 0 ? ProgressMode::line : ProgressMode::log;
+    return isatty(STDERR_FILENO) != 0 ? ProgressMode::line : ProgressMode::log;
   }
 
   /// Without a further thread, only updates are shown.
@@ -133,7 +121,7 @@ class Screen {
       log_note(text);
       return now + std::clamp(now / 2, 2.0, 60.0);
     }
-    const std::string line = one_line(text).substr(0, columns_of(terminal()) - 1);
+    const std::string line = one_line(text).substr(0, columns() - 1);
     print("\r" + line + "\x1b[K");
     is_shown_ = true;
     return now + 0.5;

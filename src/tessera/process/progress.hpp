@@ -13,7 +13,7 @@ namespace tessera {
 
 /// How rank 0 shows on stderr what a long run is doing.
 enum class ProgressMode : std::uint8_t {
-  automatic,  ///< `line` if stderr ends in a terminal, directly or through the launcher; else `log`
+  automatic,  ///< `line` if stderr is a terminal; else `log`, as under a launcher
   line,       ///< one line, rewritten in place
   log,        ///< a line now and then: the first after 2 s, then after longer and longer intervals
   none,

@@ -54,7 +54,6 @@ Task task_for(const ShowText& show) {
 
 int run_program(int argc, char** argv,
                 const std::function<Task(const std::vector<std::string>&)>& parse) {
-  occupy_standard_streams();
   std::signal(SIGXFSZ, SIG_IGN);
   const std::optional<Launch> launch = detect_launch(std::getenv);
   const int ranks = launch ? launch->size : 1;

@@ -2,24 +2,13 @@
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
-#include <fcntl.h>
 #include <string>
-#include <unistd.h>
 
 #include <tessera/base/error.hpp>
 #include <tessera/process/progress.hpp>
 #include <tessera/process/standard_streams.hpp>
 
 namespace tessera {
-
-void occupy_standard_streams() {
-  for (const int descriptor : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) {
-    if (fcntl(descriptor, F_GETFD) != -1 || errno != EBADF) continue;
-    // open() returns the lowest free descriptor: this one. It is opened in the wrong direction, so
-    // that using it fails.
-    if (open("/dev/null", descriptor == STDIN_FILENO ? O_WRONLY : O_RDONLY) != descriptor) return;
-  }
-}
 
 void print_output(std::string_view text) {
   bool written = false;

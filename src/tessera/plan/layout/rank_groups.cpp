@@ -2,10 +2,7 @@
 #include <algorithm>
 #include <set>
 
-#include <fmt/format.h>
-
 #include <tessera/base/pair_tree.hpp>
-#include <tessera/base/text.hpp>
 #include <tessera/plan/grains.hpp>
 #include <tessera/plan/layout/layouts.hpp>
 #include <tessera/plan/layout/rank_groups.hpp>
@@ -51,19 +48,6 @@ bool depends_on_model_coordinate(const StagePlan& stage) {
 }
 
 }  // namespace
-
-std::string describe_ranks(const std::vector<int>& ranks, Size num_ranks) {
-  if (static_cast<Size>(ranks.size()) == num_ranks) return "every rank";
-  std::size_t shown = 1, ranges = 1;
-  while (shown < ranks.size() && ranges <= shown_ranges) {
-    if (ranks[shown] != ranks[shown - 1] + 1) ++ranges;
-    if (ranges <= shown_ranges) ++shown;
-  }
-  const std::string text =
-      (ranks.size() == 1 ? "rank " : "ranks ") + number_ranges(std::span(ranks).first(shown));
-  if (shown == ranks.size()) return text;
-  return fmt::format("{},... ({} ranks)", text, with_thousands(static_cast<Size>(ranks.size())));
-}
 
 GroupedRanks<LocalPart> parts_of(const Plan& plan, Size stage, const Slot& slot) {
   const MeshShape& mesh = plan.input.mesh;

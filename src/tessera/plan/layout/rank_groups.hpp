@@ -14,10 +14,6 @@
 
 namespace tessera {
 
-/// Returns "every rank", "rank 3" or "ranks 0-2,5" for ascending `ranks`. A long list ends with
-/// "..." and the number of ranks.
-std::string describe_ranks(const std::vector<int>& ranks, Size num_ranks);
-
 /// Boxes of ranks, grouped by a value.
 template <class Value>
 struct GroupedRanks {
