@@ -87,7 +87,7 @@ struct LossCurve {
   std::vector<double> validations{};  ///< losses of unseen samples
   std::vector<std::size_t> validated_at{};  ///< steps before each validation
 
-  /// Those of a reference.
+  /// The fields of a reference that are stored.
   TESSERA_FIELDS(steps, epochs, validations);
 };
 

@@ -117,7 +117,7 @@ double rank_sum_test(const std::vector<double>& a, const std::vector<double>& b)
 }
 
 Size fewest_values(double level) {
-  // Of all choices of n from 2n values, two are as far apart as can be.
+  // There are (2n over n) ways to divide 2n values equally. In two of them the ranks differ most.
   Size n = 1;
   for (double choices = 2; 2 / choices > level; ++n)
     choices *= static_cast<double>(2 * (2 * n + 1)) / static_cast<double>(n + 1);

@@ -98,7 +98,7 @@ Json program_on_one_rank(const CaseResult& result) {
   return program;
 }
 
-/// Of the cases that are one program on one rank, the one preferred as baseline stands for all.
+/// Lets one case stand for all cases that are the same program on one rank: the preferred baseline.
 void find_same_programs(std::vector<SummaryRow>& rows, const Baseline& wanted) {
   std::map<Json, const CaseResult*> chosen;
   const auto is_alone = [](const CaseResult& result) {

@@ -68,7 +68,7 @@ struct Summary {
   ExitCode exit_code = ExitCode::ok;
   std::map<std::string, Size> counts;  ///< by status
   MachineDrift machine;
-  /// Of the fastest case, if all cases do the same work. Cases of different work do not compete.
+  /// Rate of the fastest case; none if cases do different work, because these do not compete.
   std::optional<double> best_samples_per_second;
   std::vector<SummaryRow> cases;
 };

@@ -16,8 +16,8 @@ namespace tessera::bench {
 struct JobScheduler {
   const char* name;
   const char* submit;  ///< the command that submits a script
-  /// What asks for a GPU per rank, with {} for the GPUs of a node: in the job's options, and in
-  /// those of the launcher.
+  /// Options of the job and of the launcher that request a GPU per rank. {} stands for the number
+  /// of GPUs on a node.
   const char* gpus;
   const char* launcher_gpus;
 };

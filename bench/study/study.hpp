@@ -103,7 +103,7 @@ struct Study {
   VerifyRules verify;
   std::uint64_t seed = 1;  ///< for the order of cases
 
-  /// Those that study.json has.
+  /// Lists the fields that study.json has.
   static void fields(auto& f, auto& v) {
     f("name", required(v.name), "description", v.description, "file", v.file, "small", v.small,
       "scaling", v.scaling, "baseline", v.baseline, "measure", v.measure, "limits", v.limits,
@@ -147,7 +147,7 @@ struct Case {
   Size ranks() const { return mesh.num_ranks(); }
   Size batch() const { return config.training.batch_size; }
 
-  /// Those that study.json has.
+  /// Lists the fields that study.json has.
   static void fields(auto& f, auto& v) {
     f("id", required(v.id), "label", required(v.label), "factors", checked_factors(v.factors),
       "skip_reason", v.skip_reason);

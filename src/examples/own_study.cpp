@@ -15,7 +15,7 @@
 
 using namespace tessera;
 
-// The function: divides a vector, of which each rank holds a part, by its norm.
+// The function: divides a distributed vector by its norm.
 void normalize(const Communicator& ranks, const Vector<double>& part) {
   const Kokkos::View<double, MemSpace> square("square");
   sum_each(

@@ -50,6 +50,16 @@ for tag in loss/loss loss/validation_loss optimizer/gradient_norm optimizer/lear
   grep -qaF "$tag" "$here"/events/events.out.tfevents.* || fail "TensorBoard lacks the tag $tag"
 done
 
+# With --quiet, metrics are the only place for it.
+begin quiet-machine
+quiet=("$inputs/tutorial.toml" --set training.num_epochs=1 --quiet --machine "$inputs/machines/cpu_cluster.toml")
+launch run "${quiet[@]}" --set output.metrics=m.jsonl
+expect_code 0
+grep -q '"mfu":' "$here/m.jsonl" || fail "no MFU: $(cat "$here/m.jsonl")"
+launch run "${quiet[@]}"
+expect_code 1
+grep -qF "error: --machine adds the MFU to progress lines, output.metrics and output.tensorboard; " "$err" || fail "another error"
+
 begin no-place
 launch run "$inputs/tutorial.toml" --set output.metrics=/dev/full
 expect_code 1

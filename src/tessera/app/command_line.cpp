@@ -249,8 +249,6 @@ Command parse_command_line(const std::vector<std::string>& arguments) {
     throw ConfigError("--trace-steps",
                       fmt::format("{}:{}", run.trace_steps.first, run.trace_steps.second),
                       "must not end before it begins");
-  if (!run.machine.empty() && run.quiet && run.progress.empty())
-    throw Error(ExitCode::usage, "--machine adds to lines that --quiet turns off" + hint);
   if (app.got_subcommand("run")) return run;
   if (plans) return plan;
   if (checks) return checkpoint;

@@ -231,7 +231,12 @@ ExitCode run_command(Runtime& runtime, const TrainOptions& options) {
   }
   const Topology topology(node_of_ranks(world));
   const std::optional<double> peak = collectively(world, [&] {
-    set_progress_mode(options.quiet && options.progress.empty() ? "none" : options.progress);
+    const bool hides_lines = options.quiet && options.progress.empty();
+    if (!options.machine.empty() && hides_lines && !config.output.enabled())
+      throw Error(ExitCode::usage,
+                  "--machine adds the MFU to progress lines, output.metrics and "
+                  "output.tensorboard; --quiet turns off the lines, and neither key is set");
+    set_progress_mode(hides_lines ? "none" : options.progress);
     return peak_rate(config, options.machine, topology);
   });
   collectively(world, [&] { check_files(config.data, make_model(config.model)); });

@@ -65,7 +65,7 @@ class StepSums {
   /// device.
   std::vector<double> take_own_routing();
 
-  /// Returns the number of targets of `samples` evaluated samples over that of those that count,
+  /// Returns the number of targets of `samples` evaluated samples over the number that count,
   /// and sets the latter to zero; 1 without ModelSpec::ignore_index or if none count. Collective
   /// over RankSet::loss.
   double take_weight(Size samples);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the text and the JSON document of a plan have in common.
+// Functions that both the text and the JSON document of a plan use.
 #pragma once
 
 #include <string>

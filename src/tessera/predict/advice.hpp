@@ -22,7 +22,7 @@ struct Candidate {
   SimulatedStep step{};   ///< all zero if the machine's memory is too small
 };
 
-/// What a search has found so far.
+/// The progress of a search.
 struct SearchState {
   const Candidate* best = nullptr;  ///< the fastest that fits in memory; nullptr: none yet
   Size planned = 0;                 ///< candidates of which a plan was made

@@ -16,11 +16,11 @@
 namespace tessera {
 namespace {
 
-/// What a stage holds and updates, on the rank with the largest and on that with the smallest
-/// share.
+/// The memory of the rank of a stage with the largest share of its state, and the updates of the
+/// rank with the smallest share.
 struct StageState {
-  Size memory_bytes = 0;  ///< of the largest
-  Size updates = 0;       ///< elements that the smallest updates
+  Size memory_bytes = 0;
+  Size updates = 0;  ///< elements
 };
 
 StageState state_of(const PlanInput& input, const std::vector<Layout>& layouts,

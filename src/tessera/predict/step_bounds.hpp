@@ -11,7 +11,7 @@
 
 namespace tessera {
 
-/// What a step needs at least.
+/// Lower bounds of the time and the memory of a step.
 struct StepBound {
   double seconds = 0;     ///< never more than SimulatedStep::step_seconds
   Size memory_bytes = 0;  ///< never more than the memory of the rank that needs most
