@@ -68,6 +68,14 @@ class Compared(WithDirectory):
         self.assertEqual({row[""] for row in found}, {"too few rounds (10 and 3)"})
         self.assertFalse(any("[" in row["ratio [95 % CI]"] for row in found))
 
+    def test_cases_of_different_work_have_no_ratio(self):
+        after = self.after(1.25)
+        for file in after.glob("cases/fsdp-*/result.json"):
+            change_json(file, lambda result: result["config"]["model"].update(widths=[4, 8, 1]))
+        rows = self.compared(after).table("case", "ratio [95 % CI]")
+        found = [row for row in rows if row["case"].startswith("fsdp")]
+        self.assertEqual({(row[""], row["ratio [95 % CI]"]) for row in found}, {("different work", "–")})
+
     def test_directories_without_a_case_in_common_are_refused(self):
         other = self.copy(lambda result: result["factors"]["global_batch"] == 2048)
         error = self.fails(self.before, other, "-o", self.scratch / "none")

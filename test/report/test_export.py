@@ -93,7 +93,8 @@ class Export(unittest.TestCase):
         self.assertFalse(figure.exists())
         record = {"step": 1, "loss": 2.0, "b/router/dropped": 0.25, "b/router/entropy": 0.5,
                   "b/router/load/0": 0.75, "b/router/load/1": 0.25}  # fmt: skip
-        file.write_text("".join(json.dumps({**record, "step": step}) + "\n" for step in (1, 2)))
+        # Editors and copies leave blank lines.
+        file.write_text("".join(json.dumps({**record, "step": step}) + "\n\n \n" for step in (1, 2)))
         self.assertEqual(self.report(self.root / "transformer")[0], 0)
         self.assertIn("b/router", figure.read_text())
         for wrong in ("{", "[]", '{"step": 1, "b/router/dropped": []}'):

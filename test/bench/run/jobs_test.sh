@@ -116,9 +116,11 @@ expect_gpus() {
   grep -qE 'gpus-per|ngpus' "$here"/without/ranks-*.sh && fail "asks for GPUs of a machine that has none"
   bash -n "$here/jobs/ranks-32768.sh"
 }
-expect_gpus slurm '#SBATCH --gpus-per-node=8'
-expect_gpus flux '# flux: --gpus-per-slot=1' '--gpus-per-task=1 -o gpu-affinity=off)'
-expect_gpus pbs ':ompthreads=1:ngpus=8'
+# The other texts: jobs have the name of the study and whole nodes, ranks have cores, and a dead rank ends its job step.
+expect_gpus slurm '#SBATCH --gpus-per-node=8' '#SBATCH --exclusive' '#SBATCH --job-name=simulated-ranks-32768' \
+  '#SBATCH --hint=nomultithread' '=(srun --kill-on-bad-exit=1 '
+expect_gpus flux '# flux: --gpus-per-slot=1' '--gpus-per-task=1 -o gpu-affinity=off)' '# flux: --exclusive'
+expect_gpus pbs ':ompthreads=1:ngpus=8' '#PBS -N simulated-ranks-32768' ':excl'
 begin asked
 launch jobs "$inputs/simulated.toml" --scheduler flux --machine "$inputs/machines/gpu_cluster.toml" \
   --predict-by "$inputs/machines/cpu_cluster.toml" --ranks 16,32 --strategy fsdp -o jobs
