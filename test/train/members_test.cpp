@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // Every public member of a trainer, in every state of the trainer.
+#include <algorithm>
 #include <functional>
 #include <string>
 #include <vector>
 
 #include <gtest/gtest.h>
 
+#include "checkpoint/checkpoint_support.hpp"
 #include "engine/error_everywhere.hpp"
 #include "engine/serial_training.hpp"
 
@@ -112,6 +114,41 @@ TEST(Members, StartAnEpochAfterAFailedFit) {
   EXPECT_EQ(metrics.steps, 3 * setup.training.num_epochs);
   EXPECT_LT(metrics.initial_loss(), 1.5 * loss);
   EXPECT_EQ(plan_violation(metrics), "");
+}
+
+/// Changes the first number of the last moment in a checkpoint. Collective.
+void damage(const std::string& path) {
+  const Communicator world = Communicator::world();
+  if (world.rank() == 0) {
+    Hdf5File file = Hdf5File::change(path);
+    const std::vector<ArrayFacts> arrays = file.arrays();
+    const auto last = std::find_if(arrays.rbegin(), arrays.rend(), [](const ArrayFacts& array) {
+      return array.name.starts_with("moment");
+    });
+    const std::size_t dimensions = last->shape.size();
+    const float changed = 3;
+    file.write(last->name, DType::float32, {{Shape(dimensions, 0), Shape(dimensions, 1)}},
+               &changed);
+    file.close();
+  }
+  world.barrier();
+}
+
+// A file that cannot be read to its end leaves nothing of it in the trainer.
+TEST(Members, HaveNothingOfADamagedCheckpoint) {
+  if (!has_hdf5()) GTEST_SKIP();
+  const checkpoint_test::SharedDirectory saves;
+  ModelConfig model = setup.model;
+  model.dtype = DType::float32;
+  Trainer<float> saving(model, setup.training, {}, {.config = {.directory = saves.path()}});
+  const std::string path = saving.fit(setup.data).last_checkpoint;
+  damage(path);
+  Trainer<float> trainer = trainer_of<float>(setup);
+  trainer.resume(path);
+  EXPECT_NE(error_everywhere([&] { trainer.fit(setup.data); }).find("is damaged"),
+            std::string::npos);
+  EXPECT_EQ(error_everywhere([&] { trainer.gather(); }),
+            "trainer: nothing has been trained yet; call fit()");
 }
 
 TEST(Members, CannotResumeWhatHasBeenTrained) {
