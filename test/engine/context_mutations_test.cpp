@@ -81,12 +81,15 @@ Difference difference_with(const Experiment& setup, const PlanChange& change) {
   return steps_with(setup, change);
 }
 
+using Slots = std::vector<Slot>;
+
 /// Removes the actions for which f(action, slots) is true.
 template <class F>
 PlanChange leave_out(const F& f) {
   return [=](Plan& plan) {
     StagePlan& stage = plan.stages.front();
-    ASSERT_GT(std::erase_if(stage.actions, [&](const Action& a) { return f(a, stage.slots); }), 0u);
+    ASSERT_GT(
+        std::erase_if(stage.actions, [&](const ListedAction& a) { return f(a, stage.slots); }), 0u);
   };
 }
 
@@ -101,8 +104,9 @@ class ContextMutations : public testing::Test {
 TEST_F(ContextMutations, ASoftmaxThatForgetsEarlierPartsIsSeen) {
   const Difference found = difference_with(short_sequences(ContextAttention::ring), [](Plan& plan) {
     Size changed = 0;
-    for (Action& action : plan.stages.front().actions)
-      if (action.is(StepOperation::forward) && action.part == 1) action.part = 0, ++changed;
+    for (ListedAction& listed : plan.stages.front().actions)
+      if (auto* forward = std::get_if<Forward>(&listed.action))
+        if (forward->ring_part == 1) forward->ring_part = 0, ++changed;
     ASSERT_GT(changed, 0);
   });
   EXPECT_GT(found.gradients, other_gradients);
@@ -111,20 +115,21 @@ TEST_F(ContextMutations, ASoftmaxThatForgetsEarlierPartsIsSeen) {
 
 TEST_F(ContextMutations, ASkippedPartOfTheRingIsSeen) {
   const Difference found = difference_with(short_sequences(ContextAttention::ring),
-                                           leave_out([](const Action& a, const std::vector<Slot>&) {
-                                             return a.is(StepOperation::forward) && a.part == 1;
+                                           leave_out([](const ListedAction& a, const Slots&) {
+                                             const auto* forward = a.as<Forward>();
+                                             return forward != nullptr && forward->ring_part == 1;
                                            }));
   EXPECT_GT(found.gradients, other_gradients);
   EXPECT_TRUE(found.traffic_as_planned);
 }
 
 TEST_F(ContextMutations, GradientsOfKeysThatOtherRanksDropAreSeen) {
-  const Difference found =
-      difference_with(short_sequences(ContextAttention::ring),
-                      leave_out([](const Action& a, const std::vector<Slot>& slots) {
-                        return a.is(StepOperation::accumulate) && a.adds &&
-                               slots[a.operands.to].path.ends_with("keys_values.gradient");
-                      }));
+  const Difference found = difference_with(
+      short_sequences(ContextAttention::ring),
+      leave_out([](const ListedAction& a, const Slots& slots) {
+        const auto* sum = a.as<Accumulate>();
+        return sum != nullptr && sum->adds && slots[sum->to].path.ends_with("keys_values.gradient");
+      }));
   EXPECT_GT(found.gradients, other_gradients);
   EXPECT_TRUE(found.traffic_as_planned);
 }
@@ -145,20 +150,20 @@ TEST_F(ContextMutations, RowsOfOtherPositionsAreSeen) {
 }
 
 TEST_F(ContextMutations, NormsOfPartsOfSamplesAreSeen) {
-  const Difference found = difference_with(
-      small_fields(), leave_out([](const Action& a, const std::vector<Slot>& slots) {
-        return a.is(StepOperation::redistribute) && slots[a.operands.from].path == "loss/terms";
-      }));
+  const Difference found =
+      difference_with(small_fields(), leave_out([](const ListedAction& a, const Slots& slots) {
+                        const auto* move = a.as<Move>();
+                        return move != nullptr && slots[move->from].path == "loss/terms";
+                      }));
   EXPECT_GT(found.gradients, other_gradients);
   EXPECT_FALSE(found.traffic_as_planned);
 }
 
 TEST_F(ContextMutations, GradientsOfOwnPositionsOnlyAreSeen) {
   for (const Experiment& setup : {short_sequences(ContextAttention::gather), small_fields()}) {
-    const Difference found =
-        difference_with(setup, leave_out([](const Action& a, const std::vector<Slot>&) {
-                          return a.is(StepOperation::reduce);
-                        }));
+    const Difference found = difference_with(
+        setup,
+        leave_out([](const ListedAction& a, const Slots&) { return a.as<Reduce>() != nullptr; }));
     EXPECT_GT(found.gradients, other_gradients);
     EXPECT_FALSE(found.traffic_as_planned);
   }

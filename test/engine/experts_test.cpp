@@ -216,12 +216,15 @@ TEST(ExpertAxis, MistakesInItsCallsAreSeen) {
     EXPECT_GT(difference(wrong), 1e-3);
   };
   const auto erase = [](auto& actions, const auto& at) { actions.erase(at); };
-  const auto reduces_experts = [](const Action& action) {
-    return action.is(StepOperation::reduce) && action.call->ranks == RankSet::expert_replica;
+  const auto reduces_experts = [](const ListedAction& listed) {
+    const auto* reduce = listed.as<Reduce>();
+    return reduce != nullptr && reduce->ranks == RankSet::expert_replica;
   };
   change_first(reduces_experts, erase);
-  change_first(reduces_experts, [](auto&, const auto& at) { at->call->ranks = RankSet::replica; });
-  change_first([](const Action& action) { return action.is(StepOperation::redistribute); }, erase);
+  change_first(reduces_experts, [](auto&, const auto& at) {
+    std::get<Reduce>(at->action).ranks = RankSet::replica;
+  });
+  change_first([](const ListedAction& a) { return a.as<Move>() != nullptr; }, erase);
 }
 
 TEST(ExpertAxis, WarmStepsAllocateNothing) {

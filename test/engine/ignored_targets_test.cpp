@@ -207,7 +207,7 @@ TEST(IgnoredTargets, ACountOfARanksOwnTargetsIsSeen) {
   };
   EXPECT_LE(difference(plan), 1e-11);
   Plan wrong = plan;
-  wrong.stages.front().actions.front().call->ranks = RankSet::model;
+  std::get<CountTargets>(wrong.stages.front().actions.front().action).ranks = RankSet::model;
   EXPECT_GT(difference(wrong), 1e-3);
 }
 

@@ -127,51 +127,56 @@ Seen run_changed(const Experiment& setup, const ChangePlan& change,
   return run(setup, change, change_batch);
 }
 
-std::vector<Action>& actions_of(Plan& plan) { return plan.stages.front().actions; }
+std::vector<ListedAction>& actions_of(Plan& plan) { return plan.stages.front().actions; }
 
-/// Removes the actions of one operation, or only those of one unit, layer or bucket.
-ChangePlan without(StepOperation operation, Size index = -1) {
+/// Removes the calls of one type, or only those on one bucket.
+template <class Call>
+ChangePlan without(Size bucket = -1) {
   return [=](Plan& plan) {
-    const auto left_out = [&](const Action& a) {
-      return a.is(operation) && (index < 0 || a.index == index);
+    const auto left_out = [&](const ListedAction& a) {
+      const Call* const call = a.as<Call>();
+      return call != nullptr && (bucket < 0 || call->bucket == bucket);
     };
-    ASSERT_GT(std::erase_if(actions_of(plan), left_out), 0u) << row_of(operation).name;
+    ASSERT_GT(std::erase_if(actions_of(plan), left_out), 0u) << Call::name;
   };
 }
 
-ChangePlan twice(StepOperation operation) {
+template <class Call>
+ChangePlan twice() {
   return [=](Plan& plan) {
     const auto at = std::find_if(actions_of(plan).begin(), actions_of(plan).end(),
-                                 [&](const Action& a) { return a.is(operation); });
-    ASSERT_NE(at, actions_of(plan).end()) << row_of(operation).name;
-    const Action again = *at;
+                                 [](const ListedAction& a) { return a.as<Call>() != nullptr; });
+    ASSERT_NE(at, actions_of(plan).end()) << Call::name;
+    const ListedAction again = *at;
     actions_of(plan).insert(at, again);
   };
 }
 
 /// Applies bias and activation to the terms before their sum.
 void activate_before_reduction(Plan& plan) {
-  std::vector<Action>& actions = actions_of(plan);
+  std::vector<ListedAction>& actions = actions_of(plan);
   int swapped = 0;
-  for (std::size_t i = 1; i + 1 < actions.size(); ++i)
-    if (actions[i].is(StepOperation::redistribute) && actions[i - 1].is(StepOperation::forward) &&
-        actions[i + 1].is(StepOperation::forward) &&
-        plan.stages.front().slots[actions[i].operands.from].along_model.is_partial()) {
-      std::swap(actions[i], actions[i + 1]);
-      ++i, ++swapped;
-    }
+  for (std::size_t i = 1; i + 1 < actions.size(); ++i) {
+    const auto* move = actions[i].as<Move>();
+    if (move == nullptr || actions[i - 1].as<Forward>() == nullptr ||
+        actions[i + 1].as<Forward>() == nullptr ||
+        !plan.stages.front().slots[move->from].along_model.is_partial())
+      continue;
+    std::swap(actions[i], actions[i + 1]);
+    ++i, ++swapped;
+  }
   ASSERT_EQ(swapped, 2);
 }
 
 /// Removes the redistribution that sums a layer's input gradient.
 void without_gradient_sum(Plan& plan) {
   const std::vector<Slot>& slots = plan.stages.front().slots;
-  const auto is_sum = [&](const Action& a) {
-    return a.is(StepOperation::redistribute) &&
-           slots[a.operands.from].role == TensorRole::gradient &&
-           slots[a.operands.from].along_model.is_partial();
+  const auto is_sum = [&](const ListedAction& a) {
+    const auto* move = a.as<Move>();
+    return move != nullptr && slots[move->from].role == TensorRole::gradient &&
+           slots[move->from].along_model.is_partial();
   };
-  std::vector<Action>& actions = actions_of(plan);
+  std::vector<ListedAction>& actions = actions_of(plan);
   const auto first = std::find_if(actions.begin(), actions.end(), is_sum);
   ASSERT_NE(first, actions.end());
   actions.erase(first);
@@ -197,8 +202,9 @@ void save_one_microbatch(Plan& plan) {
   Size shrunk = 0;
   for (StagePlan& stage : plan.stages) {
     std::set<Size> travel;
-    for (const Action& action : stage.actions)
-      if (action.peer >= 0) travel.insert(stage.slots[action.message()].storage);
+    for (const ListedAction& listed : stage.actions)
+      if (const auto* message = listed.as<Message>())
+        travel.insert(stage.slots[message->tensor].storage);
     for (std::size_t s = 0; s < stage.storages.size(); ++s)
       if (stage.storages[s].instances > 1 && !travel.contains(static_cast<Size>(s))) {
         stage.storages[s].instances = 1;
@@ -242,7 +248,7 @@ TEST(Mutations, MissingReductionOfALayersInputGradientIsSeen) {
 TEST(Mutations, MissingReductionOverOneOfTwoDataAxesIsSeen) {
   if (ranks() % 2 != 0) GTEST_SKIP() << "needs two axes";
   const Axes axes = {{"data", 2}, {"fsdp", ranks() / 2}};
-  const Seen seen = run_changed(experiment(axes, "hybrid"), without(StepOperation::reduce));
+  const Seen seen = run_changed(experiment(axes, "hybrid"), without<Reduce>());
   EXPECT_GT(seen.gradients, wide_margin);
   EXPECT_GT(seen.parameters, wide_margin / 10);
   EXPECT_FALSE(seen.traffic_as_planned);
@@ -255,7 +261,7 @@ TEST(Mutations, ReductionOfOneUnitLeftOutIsSeen) {
     SCOPED_TRACE(strategy);
     Experiment setup = experiment({{"data", ranks()}}, strategy);
     if (strategy != std::string("fsdp")) setup.training.distributed.bucket_bytes = 1;
-    const Seen seen = run_changed(setup, without(StepOperation::reduce_scatter, 1));
+    const Seen seen = run_changed(setup, without<ReduceScatter>(1));
     EXPECT_GT(seen.gradients, wide_margin);
     EXPECT_FALSE(seen.traffic_as_planned);
   }
@@ -265,8 +271,7 @@ TEST(Mutations, ReductionOfOneUnitLeftOutIsSeen) {
 // case.
 TEST(Mutations, ExtraAllReduceIsSeen) {
   if (ranks() == 1) GTEST_SKIP() << "one rank reduces nothing";
-  const Seen seen =
-      run_changed(experiment({{"data", ranks()}}, "data"), twice(StepOperation::reduce));
+  const Seen seen = run_changed(experiment({{"data", ranks()}}, "data"), twice<Reduce>());
   EXPECT_GT(seen.gradients, wide_margin);
   EXPECT_FALSE(seen.traffic_as_planned);
   EXPECT_TRUE(seen.replicas_equal) << "all ranks make the same mistake";
@@ -274,8 +279,7 @@ TEST(Mutations, ExtraAllReduceIsSeen) {
 
 TEST(Mutations, ExtraGatherIsSeenInTheTrafficAlone) {
   if (ranks() == 1) GTEST_SKIP() << "one rank gathers nothing";
-  const Seen seen =
-      run_changed(experiment({{"data", ranks()}}, "zero1"), twice(StepOperation::gather));
+  const Seen seen = run_changed(experiment({{"data", ranks()}}, "zero1"), twice<Gather>());
   EXPECT_LE(seen.gradients, equal);
   EXPECT_LE(seen.parameters, equal);
   EXPECT_FALSE(seen.traffic_as_planned);
@@ -285,7 +289,7 @@ TEST(Mutations, StaleParametersAreSeen) {
   if (ranks() == 1) GTEST_SKIP() << "one rank gathers nothing";
   Experiment setup = experiment({{"data", ranks()}}, "zero2");
   setup.training.distributed.bucket_bytes = 1;
-  const Seen seen = run_changed(setup, without(StepOperation::gather, 1));
+  const Seen seen = run_changed(setup, without<Gather>(1));
   EXPECT_GT(seen.gradients, wide_margin / 10);
   EXPECT_FALSE(seen.traffic_as_planned);
   EXPECT_FALSE(seen.replicas_equal);
@@ -297,8 +301,8 @@ TEST(Mutations, MicrobatchWhoseGradientIsNotReducedIsSeen) {
   setup.training.microbatches = 3;
   setup.training.batch_size = setup.data.samples = 3 * ranks();  // one sample in each microbatch
   const Seen seen = run_changed(setup, [](Plan& plan) {
-    std::erase_if(actions_of(plan), [](const Action& a) {
-      return a.is(StepOperation::reduce_scatter) && a.microbatch == 2;
+    std::erase_if(actions_of(plan), [](const ListedAction& a) {
+      return a.as<ReduceScatter>() != nullptr && a.microbatch == 2;
     });
   });
   EXPECT_GT(seen.gradients, wide_margin);

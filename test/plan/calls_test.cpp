@@ -83,13 +83,14 @@ TEST(Calls, AreTheSumOverMicrobatches) {
         EXPECT_EQ(stage.repeated.times, 4);
         const CallSizes sizes = call_sizes(plan, rank);
         std::map<std::pair<std::string, Operation>, std::pair<Size, Size>> made, planned;
-        for (const Action& action : plan_test::every_action(stage))
-          if (const auto payload = payload_bytes(action, action.microbatch, plan, sizes)) {
-            const std::string axis = input.mesh.group_name(axes_of(action.call->ranks, input));
-            if (axis.empty()) continue;
-            auto& [calls, bytes] = made[{axis, action.call->operation}];
-            ++calls, bytes += *payload;
-          }
+        for (const auto& [action, microbatch] : plan_test::every_action(stage)) {
+          const auto call = call_of(action, microbatch, plan, sizes);
+          if (!call || !call->is_issued) continue;
+          const std::string axis = input.mesh.group_name(axes_of(call->ranks, input));
+          if (axis.empty()) continue;
+          auto& [calls, bytes] = made[{axis, call->operation}];
+          ++calls, bytes += call->bytes;
+        }
         for (const CollectivePlan& row : plan.collectives(rank)) {
           if (row.cadence != Cadence::step) continue;
           auto& [calls, bytes] = planned[{row.axis, row.operation}];

@@ -43,12 +43,13 @@ std::string transitions(const PlanInput& input) {
   const Plan plan = make_plan(input);
   const StagePlan& stage = plan.stages.front();
   std::string forward, backward;
-  for (const Action& action : stage.actions) {
-    if (!action.is(StepOperation::redistribute)) continue;
-    const Slot& from = stage.slots[action.operands.from];
+  for (const ListedAction& listed : stage.actions) {
+    const auto* move = listed.as<Move>();
+    if (move == nullptr) continue;
+    const Slot& from = stage.slots[move->from];
     std::string name = from.path.substr(0, from.path.find('/'));
     if (name.find("layer") == 0) name = name.substr(5);
-    const Slot& to = stage.slots[action.operands.to];
+    const Slot& to = stage.slots[move->to];
     const bool is_gradient = from.role == TensorRole::gradient;
     std::string& text = is_gradient ? backward : forward;
     text += (text.empty() ? "" : ", ") + name + " " +

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include <tessera/nn/models/models.hpp>
+#include <tessera/plan/action_text.hpp>
 #include <tessera/plan/plan.hpp>
 
 namespace tessera::plan_test {
@@ -26,10 +27,10 @@ inline PlanInput sharded(PlanInput input, Strategy strategy) {
 }
 
 /// Returns the actions of a step with each repetition listed.
-inline std::vector<Action> every_action(const StagePlan& stage) {
-  std::vector<Action> all;
+inline std::vector<ListedAction> every_action(const StagePlan& stage) {
+  std::vector<ListedAction> all;
   for_each_action(stage.actions, stage.repeated, [&](std::size_t number, Size microbatch) {
-    all.push_back(on_microbatch(stage.actions[number], microbatch));
+    all.push_back({stage.actions[number].action, microbatch});
   });
   return all;
 }
@@ -50,7 +51,7 @@ inline std::string calls_of(const PlanInput& input, PlannedRun run = {.steps = 1
 inline std::string schedule(const PlanInput& input) {
   const Plan plan = make_plan(input);
   std::string text;
-  for (const Action& action : every_action(plan.stages.front()))
+  for (const ListedAction& action : every_action(plan.stages.front()))
     text += (text.empty() ? "" : " ") + to_string(action, plan, plan.stages.front());
   const auto replace = [&](const std::string& from, const std::string& to) {
     for (auto at = text.find(from); at != std::string::npos; at = text.find(from, at))

@@ -106,8 +106,8 @@ TEST(PlanPrecision, OnlyFloat16LooksForInfinities) {
   PlanInput input = tutorial();
   const auto looks = [&] {
     const Plan plan = make_plan(input);
-    for (const Action& action : plan.stages[0].actions)
-      if (action.is(StepOperation::check_finite)) return true;
+    for (const ListedAction& listed : plan.stages[0].actions)
+      if (listed.as<CheckFinite>() != nullptr) return true;
     return false;
   };
   EXPECT_FALSE(looks());

@@ -152,8 +152,10 @@ void expect_equal_work(const Plan& plan) {
     const WorkSizes wanted = work_sizes(plan, first);
     for (const int rank : ranks_of(equal.boxes, {box})) {
       const WorkSizes sizes = work_sizes(plan, rank);
-      for (const Action& action : plan.stage(rank).actions)
-        EXPECT_EQ(work_of(action, plan, sizes), work_of(action, plan, wanted)) << "rank " << rank;
+      for (const auto& [action, microbatch] : plan.stage(rank).actions)
+        EXPECT_EQ(work_of(action, microbatch, plan, sizes),
+                  work_of(action, microbatch, plan, wanted))
+            << "rank " << rank;
     }
   }
 }

@@ -2,6 +2,7 @@
 #include <string>
 #include <vector>
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include "plan/plan_support.hpp"
@@ -53,9 +54,11 @@ TEST(PlanRecomputation, GathersParametersToRecompute) {
   input.activation_checkpointing.units = 2;
   const Plan plan = make_plan(input);
   std::string text;
-  for (const Action& action : plan.stages.front().actions)
-    if (action.is(StepOperation::gather) || action.is(StepOperation::reduce_scatter))
-      text += (action.is(StepOperation::gather) ? "g" : "r") + std::to_string(action.index + 1);
+  for (const ListedAction& listed : plan.stages.front().actions) {
+    if (const auto* gather = listed.as<Gather>()) text += fmt::format("g{}", gather->bucket + 1);
+    if (const auto* reduce = listed.as<ReduceScatter>())
+      text += fmt::format("r{}", reduce->bucket + 1);
+  }
   EXPECT_EQ(text, "g1g2g3g4r4g3r3g1g2r2g1r1");
 }
 

@@ -150,7 +150,7 @@ TEST(Stages, KeepAsManyMicrobatchesAsTheScheduleSays) {
 TEST(Stages, OneStageIsScheduledAsWithoutAPipeline) {
   PlanInput input = tutorial({{"data", 1}});
   input.microbatches = 3;
-  const std::vector<Action> without = make_plan(input).stages.front().actions;
+  const std::vector<ListedAction> without = make_plan(input).stages.front().actions;
   input.mesh = MeshShape({{"pipeline", 1}, {"data", 1}});
   input.schedule = PipelineSchedule::zero_bubble;
   EXPECT_TRUE(make_plan(input).stages.front().actions == without);

@@ -33,11 +33,13 @@ PlanInput one_block(Device device) {
   return input;
 }
 
-double attention_launches(const Plan& plan, StepOperation pass) {
+template <class Pass>
+double attention_launches(const Plan& plan) {
   const WorkSizes sizes = work_sizes(plan, 0);
-  for (const Action& action : plan_test::every_action(plan.stages.front()))
-    if (action.is(pass) && row_of(sizes.layers[action.index]).name == "attention")
-      return work_of(action, plan, sizes).front().kernels;
+  for (const auto& [action, microbatch] : plan.stages.front().actions)
+    if (const auto* pass = std::get_if<Pass>(&action))
+      if (row_of(sizes.layers[pass->layer]).name == "attention")
+        return work_of(action, microbatch, plan, sizes).front().kernels;
   throw std::invalid_argument("no attention");
 }
 
@@ -46,10 +48,10 @@ double attention_launches(const Plan& plan, StepOperation pass) {
 // queries and 512 keys: eight blocks of queries see one block of keys, the other eight see two.
 TEST(PlansForDevices, HaveTheLaunchesOfTheDevice) {
   const Plan gpu = make_plan(one_block(Device::gpu)), cpu = make_plan(one_block(Device::cpu));
-  EXPECT_EQ(attention_launches(gpu, StepOperation::forward), 2 * 8 * 2);
-  EXPECT_EQ(attention_launches(gpu, StepOperation::backward), 5 * 8 * 2);
-  EXPECT_EQ(attention_launches(cpu, StepOperation::forward), 2 * 24 * 25 * 8);
-  EXPECT_EQ(attention_launches(cpu, StepOperation::backward), 5 * 24 * 25 * 8);
+  EXPECT_EQ(attention_launches<Forward>(gpu), 2 * 8 * 2);
+  EXPECT_EQ(attention_launches<Backward>(gpu), 5 * 8 * 2);
+  EXPECT_EQ(attention_launches<Forward>(cpu), 2 * 24 * 25 * 8);
+  EXPECT_EQ(attention_launches<Backward>(cpu), 5 * 24 * 25 * 8);
 }
 
 TEST(PlansForDevices, HaveTheScratchMemoryOfTheDevice) {
@@ -63,7 +65,7 @@ TEST(PlansForDevices, HaveTheScratchMemoryOfTheDevice) {
 TEST(PlansForDevices, HaveALaunchForEachProductInAFixedOrder) {
   PlanInput input = one_block(Device::gpu);
   input.numerics = {.reproducible = true, .grains = 1};
-  EXPECT_EQ(attention_launches(make_plan(input), StepOperation::forward), 2 * 25 * 8);
+  EXPECT_EQ(attention_launches<Forward>(make_plan(input)), 2 * 25 * 8);
 }
 
 // GPT-2 XL with bytes as tokens on 64 GPUs. Matrices have 48 * 12 * 1600^2 + 256 * 1600 elements,

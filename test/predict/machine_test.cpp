@@ -241,8 +241,8 @@ TEST(Work, ProductsAddUpToThePlans) {
     const Plan plan = make_plan(input);
     const WorkSizes sizes = work_sizes(plan, 0);
     double flops = 0, kernels = 0, products = 0;
-    for (const Action& action : plan_test::every_action(plan.stages.front()))
-      for (const Work& work : work_of(action, plan, sizes)) {
+    for (const auto& [action, microbatch] : plan_test::every_action(plan.stages.front()))
+      for (const Work& work : work_of(action, microbatch, plan, sizes)) {
         flops += work.flops;
         if (work.has_products) kernels += work.kernels;
       }
@@ -257,36 +257,37 @@ TEST(Work, ProductsAddUpToThePlans) {
 }
 
 /// Returns the work of the first layer of this kind in a pass over `samples` samples on one rank.
-Work work_of_layer(ModelSpec model, std::string_view kind, StepOperation pass, Size samples) {
+template <class Pass>
+Work work_of_layer(ModelSpec model, std::string_view kind, Size samples) {
   PlanInput input = three_on("data=1", 1, Strategy::data);
   input.model = std::move(model);
   input.batch_size = input.samples = samples;
   const Plan plan = make_plan(input);
   const WorkSizes sizes = work_sizes(plan, 0);
-  for (const Action& action : plan_test::every_action(plan.stages.front()))
-    if (action.is(pass) && row_of(sizes.layers[action.index]).name == kind)
-      return work_of(action, plan, sizes).front();
+  for (const auto& [action, microbatch] : plan.stages.front().actions)
+    if (const auto* pass = std::get_if<Pass>(&action))
+      if (row_of(sizes.layers[pass->layer]).name == kind)
+        return work_of(action, microbatch, plan, sizes).front();
   throw std::invalid_argument("no such layer");
 }
 
 TEST(Work, OfAttentionRepeatsTheScoresInBackward) {
   const TransformerConfig config{.context = 7, .width = 10, .heads = 2, .blocks = 1};
-  const auto of = [&](StepOperation pass) {
-    return work_of_layer(transformer(config), "attention", pass, 3);
-  };
+  const Work forward = work_of_layer<Forward>(transformer(config), "attention", 3),
+             backward = work_of_layer<Backward>(transformer(config), "attention", 3);
   const double product = 2.0 * 7 * 7 * 5 * 6;  // three samples with two heads of five columns
-  EXPECT_DOUBLE_EQ(of(StepOperation::forward).flops, 2 * product);
-  EXPECT_DOUBLE_EQ(of(StepOperation::backward).flops, 5 * product);
+  EXPECT_DOUBLE_EQ(forward.flops, 2 * product);
+  EXPECT_DOUBLE_EQ(backward.flops, 5 * product);
   const double elements = (2 * 7 * 5 + 7 * 7) * 6;  // of a product: two blocks of rows, and scores
-  EXPECT_DOUBLE_EQ(of(StepOperation::forward).block_bytes, 2 * 4 * elements);
-  EXPECT_DOUBLE_EQ(of(StepOperation::backward).block_bytes, 5 * 4 * elements);
+  EXPECT_DOUBLE_EQ(forward.block_bytes, 2 * 4 * elements);
+  EXPECT_DOUBLE_EQ(backward.block_bytes, 5 * 4 * elements);
 }
 
 // Kernels, and matrices of cosines and sines, are not blocks of wider matrices.
 TEST(Work, OfFrequenciesReadsBlocksOfFieldsAndModes) {
   const FnoConfig config{.grid = 8, .modes = 2, .width = 3, .layers = 1};
   const auto of = [&](std::string_view kind) {
-    return work_of_layer(fno(config), kind, StepOperation::forward, 5).block_bytes;
+    return work_of_layer<Forward>(fno(config), kind, 5).block_bytes;
   };
   // For each of 2 x 4 modes: 5 rows of 6 columns times the matrix of 6 x 3 complex factors, twice
   // as many elements as the factors have.

@@ -27,7 +27,7 @@ SimulatedStep simulated(const PlanInput& input, const CostOf& cost) {
 }
 
 bool is_backward_product(const Work& work) {
-  return work.operation == StepOperation::backward && work.has_products;
+  return work.pass == PassKind::backward && work.has_products;
 }
 
 /// Returns the plan with all microbatches listed.
@@ -96,8 +96,8 @@ TEST(Simulate, ReductionsThatOverlapFollowEachOther) {
 TEST(Simulate, PrefetchHidesAGatherBehindALayer) {
   PlanInput input = on("fsdp=2", 2, Strategy::fsdp);
   const auto cost = [](const Work& work) -> Cost {
-    if (work.operation == StepOperation::gather) return {2};
-    return {work.operation == StepOperation::forward && work.has_products ? 3.0 : 0.0};
+    if (work.call && work.call->operation == Operation::all_gather) return {2};
+    return {work.pass == PassKind::forward && work.has_products ? 3.0 : 0.0};
   };
   input.keep_last_unit = input.reshard_after_forward = true;
   const double with_prefetch = simulated(input, cost).step_seconds;
@@ -182,8 +182,8 @@ TEST(Work, CountsTheBytesOfEveryAction) {
   const Plan plan = make_plan(on("data=2", 2, Strategy::data));
   const WorkSizes sizes = work_sizes(plan, 0);
   std::vector<std::string> found;
-  for (const Action& action : plan.stages.front().actions)
-    for (const Work& work : work_of(action, plan, sizes))
+  for (const auto& [action, microbatch] : plan.stages.front().actions)
+    for (const Work& work : work_of(action, microbatch, plan, sizes))
       found.push_back(fmt::format("{} {} B{}", name_of(action), work.bytes,
                                   work.has_products ? fmt::format(", {} FLOP", work.flops) : ""));
   // 16 rows of 4, 64 and 1 columns; 385 parameters.
@@ -213,7 +213,7 @@ CostOf layers_and_messages(double message) {
   return [=](const Work& work) -> Cost {
     if (work.is_message()) return {message};
     if (!work.has_products) return {};
-    return {work.operation == StepOperation::forward ? 1.0 : 2.0};
+    return {work.pass == PassKind::forward ? 1.0 : 2.0};
   };
 }
 

@@ -32,26 +32,26 @@ BucketTraffic<T>::BucketTraffic(const Plan& plan, Size rank, const PlanCommunica
 }
 
 template <class T>
-void BucketTraffic<T>::gather(const Action& action) {
-  if (action.phase == Phase::finish) return finish(gather_);
-  const Communicator& ranks = ranks_of(action);
-  const auto share = used_.share(action.index), whole = used_.whole(action.index);
-  if (action.phase == Phase::start) return started(gather_, ranks.iall_gather(share, whole));
+void BucketTraffic<T>::gather(const Gather& move) {
+  if (move.phase == Phase::finish) return finish(gather_);
+  const Communicator& ranks = communicators_[move.ranks];
+  const auto share = used_.share(move.bucket), whole = used_.whole(move.bucket);
+  if (move.phase == Phase::start) return started(gather_, ranks.iall_gather(share, whole));
   const Region region("tessera::gather");
   ranks.all_gather(share, whole);
 }
 
 template <class T>
-void BucketTraffic<T>::reduce_scatter(const Action& action, Size microbatch) {
-  const Size bucket = action.index;
+void BucketTraffic<T>::reduce_scatter(const ReduceScatter& move, Size microbatch) {
+  const Size bucket = move.bucket;
   const bool in_place = !state_.sharding.gradients;
-  if (action.phase == Phase::finish) {
+  if (move.phase == Phase::finish) {
     finish(scatter_);
     return add_incoming(bucket, microbatch);
   }
-  const Communicator& ranks = ranks_of(action);
+  const Communicator& ranks = communicators_[move.ranks];
   const Vector<State> whole = gradients_.whole(bucket), share = scattered(bucket, microbatch);
-  if (action.phase == Phase::start) {
+  if (move.phase == Phase::start) {
     const Scratch room{scatter_scratch_};
     clear_padding(bucket);
     return started(scatter_, in_place ? ranks.ireduce_scatter(whole, room)
@@ -65,24 +65,25 @@ void BucketTraffic<T>::reduce_scatter(const Action& action, Size microbatch) {
 }
 
 template <class T>
-void BucketTraffic<T>::reduce(const Action& action) {
-  Request& reduction = reductions_[action.index];
-  if (action.phase == Phase::finish) return finish(reduction);
-  const Communicator& ranks = ranks_of(action);
-  const Vector<State> gradient = gradients_.range(state_.gradient(action.index));
-  if (action.phase == Phase::start) return started(reduction, ranks.iall_reduce(gradient));
+void BucketTraffic<T>::reduce(const Reduce& move) {
+  Request& reduction = reductions_[move.bucket];
+  if (move.phase == Phase::finish) return finish(reduction);
+  const Communicator& ranks = communicators_[move.ranks];
+  const Vector<State> gradient = gradients_.range(state_.gradient(move.bucket));
+  if (move.phase == Phase::start) return started(reduction, ranks.iall_reduce(gradient));
   ranks.all_reduce(gradient);
 }
 
 template <class T>
-void BucketTraffic<T>::reduce_rows(const Action& action, Size microbatch) const {
-  const UnitPlan& unit = stage_.parameters.units[action.index];
+void BucketTraffic<T>::reduce_rows(const ReduceRows& move, Size microbatch) const {
+  const UnitPlan& unit = stage_.parameters.units[move.unit];
   if (in_fixed_order_) {
-    ranks_of(action).all_reduce(tree_.part(microbatch, unit.bucket, unit.partial_gradients));
+    communicators_[move.ranks].all_reduce(
+        tree_.part(microbatch, unit.bucket, unit.partial_gradients));
     return tree_.complete(microbatch, unit.bucket, unit.partial_gradients);
   }
   const Range own = state_.owned_gradients(unit.bucket, unit.partial_gradients);
-  if (own.count > 0) ranks_of(action).all_reduce(gradients_.range(own));
+  if (own.count > 0) communicators_[move.ranks].all_reduce(gradients_.range(own));
 }
 
 /// Returns the target of a reduce-scatter: the share in the flat buffer or, if that holds the sum

@@ -27,15 +27,15 @@ class BucketTraffic {
                 const GradientTree<State>& tree);
 
   /// Gathers a bucket's parameters from the shares of all ranks.
-  void gather(const Action& action);
+  void gather(const Gather& move);
   /// Sums a bucket's gradient; the rank keeps its share of the sum. If gradients are reduced in
   /// every microbatch, adds the share to the sum of the earlier microbatches.
-  void reduce_scatter(const Action& action, Size microbatch);
+  void reduce_scatter(const ReduceScatter& move, Size microbatch);
   /// Sums a bucket's gradient, or the rank's share of it, over the replicas.
-  void reduce(const Action& action);
+  void reduce(const Reduce& move);
   /// Sums UnitPlan::partial_gradients over `model`: the rank's share of them, at the end of a step,
   /// or all of them in one microbatch, if sums have a fixed order.
-  void reduce_rows(const Action& action, Size microbatch) const;
+  void reduce_rows(const ReduceRows& move, Size microbatch) const;
 
   /// Returns the number of calls that are started and not yet finished.
   Size in_flight() const { return in_flight_; }
@@ -47,9 +47,6 @@ class BucketTraffic {
   Vector<State> scattered(Size bucket, Size microbatch) const;
   void add_incoming(Size bucket, Size microbatch) const;
   void clear_padding(Size bucket) const;
-  const Communicator& ranks_of(const Action& action) const {
-    return communicators_[action.call->ranks];
-  }
   void started(Request& request, Request&& call);
   void finish(Request& request);
 

@@ -8,6 +8,7 @@
 #include <tessera/base/region.hpp>
 #include <tessera/engine/draw_parameters.hpp>
 #include <tessera/engine/engine.hpp>
+#include <tessera/plan/action_text.hpp>
 #include <tessera/plan/grains.hpp>
 
 namespace tessera {
@@ -95,8 +96,9 @@ void Engine<T>::step(const Batch<State>& batch, Size number, double learning_rat
   for_each_action(stage_.actions, stage_.repeated, [&](std::size_t i, Size microbatch) {
     regions.before(static_cast<Size>(i));
     if (microbatch != now.microbatch.number) now.microbatch = microbatch_of(batch, microbatch);
-    mark_event(tensor_event, [&] { return subject_of(stage_.actions[i], plan_, stage_); });
-    act(stage_.actions[i], step_calls_[i], now);
+    const Action& action = stage_.actions[i].action;
+    mark_event(tensor_event, [&] { return subject_of(action, plan_, stage_); });
+    carry_out(action, step_calls_[i], now);
     // MPI makes progress on non-blocking calls only inside MPI calls.
     mark_event(tensor_event, [] { return ""; });
     if (buckets_.in_flight() > 0) buckets_.poll();
@@ -110,16 +112,15 @@ void Engine<T>::evaluate(const Batch<State>& batch, Size number, const TakePredi
   Now now{.batch_number = number};
   for_each_action(stage_.evaluation, stage_.evaluation_repeated,
                   [&](std::size_t i, Size microbatch) {
-                    const Action& action = stage_.evaluation[i];
+                    const Action& action = stage_.evaluation[i].action;
                     now.microbatch = microbatch_of(batch, microbatch);
-                    if (!action.is(StepOperation::loss))
-                      return act(action, evaluation_calls_[i], now);
-                    loss(action, now, false);
+                    const Loss* const last = std::get_if<Loss>(&action);
+                    if (last == nullptr) return carry_out(action, evaluation_calls_[i], now);
+                    loss(*last, now, false);
                     if (sums_.places().counts > 0) count_evaluated_targets(now.microbatch);
                     if (sums_.places().errors > 0 && number >= plan_.steps_per_epoch())
-                      add_error(action, now.microbatch);
-                    if (take)
-                      take(now.microbatch, frame_.read(action.operands.inputs[0], now.microbatch));
+                      add_error(*last, now.microbatch);
+                    if (take) take(now.microbatch, frame_.read(last->prediction, now.microbatch));
                   });
 }
 
@@ -143,53 +144,61 @@ auto Engine<T>::microbatch_of(const Batch<State>& batch, Size number) const -> M
 }
 
 template <class T>
-void Engine<T>::act(const Action& action, std::optional<LayerCall<Compute>>& call, const Now& now) {
-  switch (action.operation) {
-    case StepOperation::gather:
-      return buckets_.gather(action);
-    case StepOperation::count_targets:
-      return count_targets(action, now);
-    case StepOperation::redistribute:
-      return redistribute(action, now.microbatch);
-    case StepOperation::accumulate:
-      return accumulate_tensors(action, now.microbatch);
-    case StepOperation::forward:
-    case StepOperation::backward:
-      return layer(action, call, now);
-    case StepOperation::loss_terms:
-      return loss_terms(action, now.microbatch);
-    case StepOperation::loss:
-      return loss(action, now, true);
-    case StepOperation::receive:
-    case StepOperation::send:
-      return message(action, now.microbatch);
-    case StepOperation::reduce_scatter:
-      return buckets_.reduce_scatter(action, now.microbatch.number);
-    case StepOperation::reduce:
-      return buckets_.reduce(action);
-    case StepOperation::reduce_rows:
-      return buckets_.reduce_rows(action, now.microbatch.number);
-    default:
-      return optimizer_step_.act(action, now.learning_rate);
-  }
+void Engine<T>::carry_out(const Action& action, std::optional<LayerCall<Compute>>& call,
+                          const Now& now) {
+  const Microbatch<State>& batch = now.microbatch;
+  match(
+      action, [&](const Forward& a) { forward(a, call, now); },
+      [&](const Backward& a) { backward(a, call, now); },
+      [&](const PartialLoss& a) { loss_terms(a, batch); },
+      [&](const Loss& a) { loss(a, now, true); },
+      [&](const Accumulate& a) { accumulate_tensors(a, batch); },
+      [&](const Move& a) { redistribute(a, batch); }, [&](const Message& a) { message(a, batch); },
+      [&](const Gather& a) { buckets_.gather(a); },
+      [&](const ReduceScatter& a) { buckets_.reduce_scatter(a, batch.number); },
+      [&](const Reduce& a) { buckets_.reduce(a); },
+      [&](const ReduceRows& a) { buckets_.reduce_rows(a, batch.number); },
+      [&](const CountTargets& a) { count_targets(a, now); },
+      [&](const CheckFinite& a) { optimizer_step_.run(a); },
+      [&](const FindLargest& a) { optimizer_step_.run(a); },
+      [&](const Clip& a) { optimizer_step_.run(a); },
+      [&](const Update&) { optimizer_step_.update(now.learning_rate); });
 }
 
 template <class T>
-void Engine<T>::layer(const Action& action, std::optional<LayerCall<Compute>>& made,
-                      const Now& now) const {
-  const bool is_forward = action.is(StepOperation::forward);
-  const LayerNames& names = layer_names_[action.index];
-  const Region region((is_forward ? names.forward : names.backward).c_str());
-  LayerCall<Compute>& call = operands_.of(action, made, now.microbatch);
-  if (row_of(call.layer).reads_batch) call.batch = facts_of(action, now);
+void Engine<T>::forward(const Forward& forward, std::optional<LayerCall<Compute>>& made,
+                        const Now& now) const {
+  const Region region(layer_names_[forward.layer].forward.c_str());
+  LayerCall<Compute>& call = operands_.of(forward, made, now.microbatch);
+  if (const LayerRow& row = row_of(call.layer); row.reads_batch) {
+    call.batch = facts_of(now);
+    // The first of the ranks of `context` counts what all of them compute.
+    const bool counts =
+        along_.context == 0 || stage_.slots[forward.output].along_context.is_shard();
+    const LayerSums before = sums_of(plan_.input.model, forward.layer);
+    if (counts && !forward.recomputes && row.adds_loss)
+      call.batch.loss = sums_.all().data() + loss_slot(now) + 1 + before.losses;
+    if (counts && !forward.recomputes && now.targets.data() != nullptr)  // not in an evaluation
+      call.batch.routing = sums_.all().data() + sums_.places().first_routing() + before.routing;
+  }
+  MemoryGuard guard;
+  open_operands(call, guard);
+  tessera::forward(call);
+}
+
+template <class T>
+void Engine<T>::backward(const Backward& backward, std::optional<LayerCall<Compute>>& made,
+                         const Now& now) const {
+  const Region region(layer_names_[backward.layer].backward.c_str());
+  LayerCall<Compute>& call = operands_.of(backward, made, now.microbatch);
+  if (row_of(call.layer).reads_batch) call.batch = facts_of(now);
   {
     MemoryGuard guard;
-    close_arenas(guard);
-    for_each_operand(call, [&](const auto& view) { guard.open(view); });
-    is_forward ? tessera::forward(call) : row_blocks_.backward(action.index, call);
+    open_operands(call, guard);
+    row_blocks_.backward(backward.layer, call);
   }
-  if (!is_forward && action.gradients != Gradients::of_inputs)
-    operands_.complete_gradients(action.index, now.microbatch.number);
+  if (backward.gradients != Gradients::of_inputs)
+    operands_.complete_gradients(backward.layer, now.microbatch.number);
 }
 
 /// Returns the position of the loss sum of the microbatch.
@@ -199,19 +208,9 @@ Size Engine<T>::loss_slot(const Now& now) const {
 }
 
 template <class T>
-auto Engine<T>::facts_of(const Action& action, const Now& now) const -> BatchFacts<State> {
+auto Engine<T>::facts_of(const Now& now) const -> BatchFacts<State> {
   BatchFacts<State> facts{now.microbatch.x, now.microbatch.first, optimizer_step_.steps()};
   facts.from_prior = now.microbatch.from_prior;
-  if (action.is(StepOperation::forward) && !action.recomputes) {
-    const LayerSums before = sums_of(plan_.input.model, action.index);
-    // The first of the ranks of `context` counts what all of them compute.
-    const Slot& output = stage_.slots[action.operands.output];
-    const bool counts = along_.context == 0 || output.along_context.is_shard();
-    if (counts && row_of(operands_.layer(action.index)).adds_loss)
-      facts.loss = sums_.all().data() + loss_slot(now) + 1 + before.losses;
-    if (counts && now.targets.data() != nullptr)  // not in an evaluation
-      facts.routing = sums_.all().data() + sums_.places().first_routing() + before.routing;
-  }
   facts.gradient_scale =
       static_cast<State>(loss_scale().value()) / static_cast<State>(loss_divisor(now.microbatch));
   return facts;
@@ -230,6 +229,13 @@ void Engine<T>::close_arenas(MemoryGuard& guard) const {
   guard.close(used_.flat()), guard.close(used_.buffer());
 }
 
+/// Closes the memory that tensors share, but for the operands of a layer.
+template <class T>
+void Engine<T>::open_operands(const LayerCall<Compute>& call, MemoryGuard& guard) const {
+  close_arenas(guard);
+  for_each_operand(call, [&](const auto& view) { guard.open(view); });
+}
+
 template <class T>
 Size Engine<T>::change_samples(Size samples, Size validation_samples) {
   plan_.input.samples = samples;
@@ -244,10 +250,10 @@ void Engine<T>::resume(Size steps, const LossScaleState& loss_scale,
   sums_.set_first_loss_sums(first_loss_sums);
   // A step gathers sharded copies after the update, so these actions are repeated here.
   if (!state_.has_copies) return;
-  auto action = std::find_if(stage_.actions.begin(), stage_.actions.end(),
-                             [](const Action& a) { return a.is(StepOperation::update); });
-  for (; action != stage_.actions.end(); ++action)
-    if (action->is(StepOperation::gather)) buckets_.gather(*action);
+  auto listed = std::find_if(stage_.actions.begin(), stage_.actions.end(),
+                             [](const ListedAction& a) { return a.as<Update>() != nullptr; });
+  for (; listed != stage_.actions.end(); ++listed)
+    if (const auto* gather = listed->template as<Gather>()) buckets_.gather(*gather);
 }
 
 TESSERA_INSTANTIATE_CLASS(Engine);

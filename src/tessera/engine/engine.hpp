@@ -106,18 +106,22 @@ class Engine {
     Matrix<const State> targets{};  ///< of the rank's samples of the whole batch
   };
 
-  void act(const Action& action, std::optional<LayerCall<Compute>>& call, const Now& now);
+  void carry_out(const Action& action, std::optional<LayerCall<Compute>>& call, const Now& now);
   Microbatch<State> microbatch_of(const Batch<State>& batch, Size number) const;
-  void layer(const Action& action, std::optional<LayerCall<Compute>>& call, const Now& now) const;
-  BatchFacts<State> facts_of(const Action& action, const Now& now) const;
-  void redistribute(const Action& action, const Microbatch<State>& batch) const;
-  void accumulate_tensors(const Action& action, const Microbatch<State>& batch) const;
-  void message(const Action& action, const Microbatch<State>& batch);
-  void count_targets(const Action& action, const Now& now) const;
+  void forward(const Forward& forward, std::optional<LayerCall<Compute>>& made,
+               const Now& now) const;
+  void backward(const Backward& backward, std::optional<LayerCall<Compute>>& made,
+                const Now& now) const;
+  void open_operands(const LayerCall<Compute>& call, MemoryGuard& guard) const;
+  BatchFacts<State> facts_of(const Now& now) const;
+  void redistribute(const Move& move, const Microbatch<State>& batch) const;
+  void accumulate_tensors(const Accumulate& sum, const Microbatch<State>& batch) const;
+  void message(const Message& message, const Microbatch<State>& batch);
+  void count_targets(const CountTargets& count, const Now& now) const;
   void count_evaluated_targets(const Microbatch<State>& batch) const;
-  void loss_terms(const Action& action, const Microbatch<State>& batch) const;
-  void loss(const Action& action, const Now& now, bool wants_gradient) const;
-  void add_error(const Action& action, const Microbatch<State>& batch) const;
+  void loss_terms(const PartialLoss& loss, const Microbatch<State>& batch) const;
+  void loss(const Loss& loss, const Now& now, bool wants_gradient) const;
+  void add_error(const Loss& loss, const Microbatch<State>& batch) const;
   Size loss_slot(const Now& now) const;
   Size loss_divisor(const Microbatch<State>& batch) const;
   template <class E>

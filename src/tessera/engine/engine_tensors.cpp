@@ -21,11 +21,8 @@ Vector<T> flat(const Matrix<T>& matrix) {
 }  // namespace
 
 template <class T>
-void Engine<T>::redistribute(const Action& action, const Microbatch<State>& batch) const {
+void Engine<T>::redistribute(const Move& move, const Microbatch<State>& batch) const {
   const Region region("tessera::redistribute");
-  const SlotId from = action.operands.from, to = action.operands.to,
-               scratch = action.operands.scratch;
-  const Slot& slot = stage_.slots[from];
   const auto run = [&](const auto& source, const auto& tensor) {
     using E = typename std::decay_t<decltype(source)>::non_const_value_type;
     // redistribute_along() takes Views that can be written, because a reduction writes to its
@@ -33,24 +30,25 @@ void Engine<T>::redistribute(const Action& action, const Microbatch<State>& batc
     const Vector<E> data =
         flat(alias_matrix(const_cast<E*>(source.data()), static_cast<Size>(source.extent(0)),
                           static_cast<Size>(source.extent(1))));
-    const RedistributedBlock block =
-        redistributed_block(slot, stage_.slots[to].along(), batch.counts(), along_);
+    const RedistributedBlock block = redistributed_block(
+        stage_.slots[move.from], stage_.slots[move.to].along(), batch.counts(), along_);
     redistribute_along(communicators_[block.ranks], block.before, block.after, block.shape, data,
-                       flat(tensor(to)), scratch == no_slot ? Vector<E>() : flat(tensor(scratch)));
+                       flat(tensor(move.to)),
+                       move.scratch == no_slot ? Vector<E>() : flat(tensor(move.scratch)));
   };
-  if (frame_.has_compute_type(from))
-    run(frame_.read(from, batch), [&](SlotId id) { return frame_(id, batch); });
+  if (frame_.has_compute_type(move.from))
+    run(frame_.read(move.from, batch), [&](SlotId id) { return frame_(id, batch); });
   else
-    run(frame_.read_in_state_type(from, batch),
+    run(frame_.read_in_state_type(move.from, batch),
         [&](SlotId id) { return frame_.in_state_type(id, batch); });
 }
 
 template <class T>
-void Engine<T>::accumulate_tensors(const Action& action, const Microbatch<State>& batch) const {
-  const SlotId from = action.operands.from, to = action.operands.to;
+void Engine<T>::accumulate_tensors(const Accumulate& sum, const Microbatch<State>& batch) const {
+  const SlotId from = sum.from, to = sum.to;
   const auto combine = [&](const auto& source, const auto& target) {
     using E = typename std::decay_t<decltype(target)>::value_type;
-    if (action.adds)
+    if (sum.adds)
       accumulate<E>(source, target);
     else
       Kokkos::deep_copy(ExecSpace(), target, source);
@@ -68,15 +66,15 @@ void Engine<T>::accumulate_tensors(const Action& action, const Microbatch<State>
 }
 
 template <class T>
-void Engine<T>::message(const Action& action, const Microbatch<State>& batch) {
-  if (action.phase == Phase::finish) return messages_.finish(action, batch.number);
+void Engine<T>::message(const Message& message, const Microbatch<State>& batch) {
+  if (message.phase == Phase::finish) return messages_.finish(message, batch.number);
   const auto start = [&](const auto& tensor) {
-    messages_.start(action, batch.number, communicators_[action.call->ranks], flat(tensor));
+    messages_.start(message, batch.number, communicators_[message.ranks], flat(tensor));
   };
-  if (frame_.has_compute_type(action.message()))
-    start(frame_(action.message(), batch));
+  if (frame_.has_compute_type(message.tensor))
+    start(frame_(message.tensor, batch));
   else
-    start(frame_.in_state_type(action.message(), batch));
+    start(frame_.in_state_type(message.tensor, batch));
 }
 
 /// Returns a prediction or targets in the shape in which the loss counts rows (LossShape).
@@ -97,11 +95,11 @@ Size Engine<T>::loss_divisor(const Microbatch<State>& batch) const {
 
 /// Every rank of the batch gets the number of the whole batch, in device memory.
 template <class T>
-void Engine<T>::count_targets(const Action& action, const Now& now) const {
+void Engine<T>::count_targets(const CountTargets& count, const Now& now) const {
   const Size at = sums_.places().first_count();
   tessera::count_targets(now.targets, static_cast<double>(*plan_.input.model.ignore_index),
                          sums_.all(), at);
-  communicators_[action.call->ranks].all_reduce(alias_vector(sums_.all().data() + at, 1));
+  communicators_[count.ranks].all_reduce(alias_vector(sums_.all().data() + at, 1));
 }
 
 template <class T>
@@ -113,9 +111,9 @@ void Engine<T>::count_evaluated_targets(const Microbatch<State>& batch) const {
 }
 
 template <class T>
-void Engine<T>::loss_terms(const Action& action, const Microbatch<State>& batch) const {
-  const auto prediction = frame_.read(action.operands.inputs[0], batch);
-  const auto terms = frame_.in_state_type(action.operands.terms, batch);
+void Engine<T>::loss_terms(const PartialLoss& loss, const Microbatch<State>& batch) const {
+  const auto prediction = frame_.read(loss.prediction, batch);
+  const auto terms = frame_.in_state_type(loss.terms, batch);
   MemoryGuard guard;
   close_arenas(guard);
   guard.open(prediction), guard.open(terms);
@@ -126,11 +124,10 @@ void Engine<T>::loss_terms(const Action& action, const Microbatch<State>& batch)
 }
 
 template <class T>
-void Engine<T>::loss(const Action& action, const Now& now, bool wants_gradient) const {
+void Engine<T>::loss(const Loss& loss, const Now& now, bool wants_gradient) const {
   const Region region("tessera::loss");
-  const Operands& operands = action.operands;
   const Microbatch<State>& batch = now.microbatch;
-  const auto prediction = frame_.read(operands.inputs[0], batch);
+  const auto prediction = frame_.read(loss.prediction, batch);
   LossDetails<State> details{loss_scale().value(), options_.boundary_weight};
   if (const auto& ignored = plan_.input.model.ignore_index) {
     details.ignored = static_cast<double>(*ignored);
@@ -139,13 +136,13 @@ void Engine<T>::loss(const Action& action, const Now& now, bool wants_gradient) 
     details.averages = !options_.sum_gradients;
   }
   Matrix<const State> terms;
-  if (operands.terms != no_slot) {
+  if (loss.terms != no_slot) {
     details.first_class = operands_.layers().back().out_begin;
     details.classes = plan_.input.model.output_width();
-    terms = frame_.in_state_type(operands.terms, batch);
+    terms = frame_.in_state_type(loss.terms, batch);
   }
   const Matrix<Compute> gradient =
-      wants_gradient ? frame_(operands.output_gradient, batch) : Matrix<Compute>();
+      wants_gradient ? frame_(loss.gradient, batch) : Matrix<Compute>();
   MemoryGuard guard;
   close_arenas(guard);
   guard.open(prediction), guard.open(terms), guard.open(gradient);
@@ -156,10 +153,10 @@ void Engine<T>::loss(const Action& action, const Now& now, bool wants_gradient) 
 }
 
 template <class T>
-void Engine<T>::add_error(const Action& action, const Microbatch<State>& batch) const {
-  add_solution_error<Compute>(
-      in_loss_shape(frame_.read(action.operands.inputs[0], batch), batch.samples),
-      in_loss_shape(batch.y, batch.samples), sums_.all(), sums_.places().first_error());
+void Engine<T>::add_error(const Loss& loss, const Microbatch<State>& batch) const {
+  add_solution_error<Compute>(in_loss_shape(frame_.read(loss.prediction, batch), batch.samples),
+                              in_loss_shape(batch.y, batch.samples), sums_.all(),
+                              sums_.places().first_error());
 }
 
 TESSERA_INSTANTIATE_CLASS(Engine);

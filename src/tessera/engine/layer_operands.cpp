@@ -36,82 +36,93 @@ LayerOperands<T>::LayerOperands(const Plan& plan, Size rank, const Frame<T>& fra
 }
 
 template <class T>
-LayerCall<T>& LayerOperands<T>::of(const Action& action, std::optional<LayerCall<T>>& call,
+LayerCall<T>& LayerOperands<T>::of(const Forward& forward, std::optional<LayerCall<T>>& call,
                                    const Microbatch<State>& batch) const {
-  if (!call || call->samples != samples_of(action, batch)) call.emplace(make(action, batch));
-  if (action.is(StepOperation::backward)) {
-    call->add_parameter_gradients =
-        batch.number > 0 && adds_microbatches_ && !gradients_.sums_in_tree();
-    if (gradients_.sums_in_tree()) set_parameter_gradients(*call, action, batch.number);
+  if (!call || call->samples != samples_of(forward, batch)) {
+    call.emplace(make(forward, batch));
+    add_output(*call, forward, batch);
   }
-  // The batch has another address in every step and microbatch.
-  const std::vector<SlotId>& inputs = action.operands.inputs;
-  if constexpr (std::is_same_v<State, T>)
-    for (std::size_t i = 0; i < inputs.size(); ++i)
-      if (inputs[i] == slot_of_x) call->inputs[i] = batch.x;
+  set_x(*call, forward, batch);
   return *call;
 }
 
 template <class T>
-LayerCall<T> LayerOperands<T>::make(const Action& action, const Microbatch<State>& batch) const {
-  LayerCall<T> call{layers_[action.index], gemm_, samples_of(action, batch), blocks_[action.index]};
+LayerCall<T>& LayerOperands<T>::of(const Backward& backward, std::optional<LayerCall<T>>& call,
+                                   const Microbatch<State>& batch) const {
+  if (!call || call->samples != samples_of(backward, batch)) {
+    call.emplace(make(backward, batch));
+    add_gradients(*call, backward, batch);
+  }
+  call->add_parameter_gradients =
+      batch.number > 0 && adds_microbatches_ && !gradients_.sums_in_tree();
+  if (gradients_.sums_in_tree()) set_parameter_gradients(*call, backward, batch.number);
+  set_x(*call, backward, batch);
+  return *call;
+}
+
+template <class T>
+LayerCall<T> LayerOperands<T>::make(const Compute& action, const Microbatch<State>& batch) const {
+  LayerCall<T> call{layers_[action.layer], gemm_, samples_of(action, batch), blocks_[action.layer]};
   call.scratch = scratch_;
-  if (const Size ways = along_.context_ranks; action.part >= 0)
-    call.ring = {(along_.context + ways - action.part) % ways, action.part == 0,
-                 action.part + 1 == ways};
-  if (action.operands.terms != no_slot)
-    call.output_terms = frame_.in_state_type(action.operands.terms, batch);
-  const std::vector<ParameterView>& views = views_[action.index];
+  if (const Size ways = along_.context_ranks; action.ring_part >= 0)
+    call.ring = {(along_.context + ways - action.ring_part) % ways, action.ring_part == 0,
+                 action.ring_part + 1 == ways};
+  if (action.ring_sums != no_slot)
+    call.output_terms = frame_.in_state_type(action.ring_sums, batch);
+  const std::vector<ParameterView>& views = views_[action.layer];
   for (std::size_t p = 0; p < views.size(); ++p)
     call.parameters[p] = used_.part(views[p].bucket, views[p].elements);
-  const std::vector<SlotId>& inputs = action.operands.inputs;
-  const bool reads_exact_x = row_of(layers_[action.index]).reads_exact_x;
-  for (std::size_t i = 0; i < inputs.size(); ++i)
+  const bool reads_exact_x = row_of(layers_[action.layer]).reads_exact_x;
+  for (std::size_t i = 0; i < action.inputs.size(); ++i) {
+    const SlotId input = action.inputs[i];
     // A layer with reads_exact_x reads x in LayerCall::batch. The type of x may differ from T.
-    if (inputs[i] != no_slot && !(inputs[i] == slot_of_x && reads_exact_x))
-      call.inputs[i] = frame_.read(inputs[i], batch);
-  if (action.operands.saved != no_slot)
-    call.saved = frame_.in_state_type(action.operands.saved, batch);
-  if (action.is(StepOperation::forward))
-    add_outputs(call, action, batch);
-  else
-    add_gradients(call, action, batch);
+    if (input != no_slot && !(input == slot_of_x && reads_exact_x))
+      call.inputs[i] = frame_.read(input, batch);
+  }
+  if (action.saved != no_slot) call.saved = frame_.in_state_type(action.saved, batch);
   return call;
 }
 
+/// Sets x, which has another address in every step and microbatch.
 template <class T>
-void LayerOperands<T>::add_outputs(LayerCall<T>& call, const Action& action,
-                                   const Microbatch<State>& batch) const {
-  const SlotId output = action.operands.output;
-  if (frame_.has_compute_type(output))
-    call.output = frame_(output, batch);
-  else
-    call.output_terms = frame_.in_state_type(output, batch);
+void LayerOperands<T>::set_x(LayerCall<T>& call, const Compute& action,
+                             const Microbatch<State>& batch) const {
+  if constexpr (std::is_same_v<State, T>)
+    for (std::size_t i = 0; i < action.inputs.size(); ++i)
+      if (action.inputs[i] == slot_of_x) call.inputs[i] = batch.x;
 }
 
 template <class T>
-void LayerOperands<T>::add_gradients(LayerCall<T>& call, const Action& action,
+void LayerOperands<T>::add_output(LayerCall<T>& call, const Forward& forward,
+                                  const Microbatch<State>& batch) const {
+  if (frame_.has_compute_type(forward.output))
+    call.output = frame_(forward.output, batch);
+  else
+    call.output_terms = frame_.in_state_type(forward.output, batch);
+}
+
+template <class T>
+void LayerOperands<T>::add_gradients(LayerCall<T>& call, const Backward& backward,
                                      const Microbatch<State>& batch) const {
-  const Operands& operands = action.operands;
-  call.output_gradient = frame_.read(operands.output_gradient, batch);
-  if (operands.output != no_slot) call.output = frame_(operands.output, batch);
-  for (std::size_t i = 0; i < operands.input_gradients.size(); ++i) {
-    const SlotId gradient = operands.input_gradients[i];
+  call.output_gradient = frame_.read(backward.output_gradient, batch);
+  if (backward.output != no_slot) call.output = frame_(backward.output, batch);
+  for (std::size_t i = 0; i < backward.input_gradients.size(); ++i) {
+    const SlotId gradient = backward.input_gradients[i];
     if (gradient == no_slot) continue;
     if (frame_.has_compute_type(gradient))
       call.input_gradients[i] = frame_(gradient, batch);
     else
       call.input_gradient_terms[i] = frame_.in_state_type(gradient, batch);
   }
-  call.add_input_gradients = action.adds;
-  set_parameter_gradients(call, action, batch.number);
+  call.add_input_gradients = backward.adds;
+  set_parameter_gradients(call, backward, batch.number);
 }
 
 template <class T>
-void LayerOperands<T>::set_parameter_gradients(LayerCall<T>& call, const Action& action,
+void LayerOperands<T>::set_parameter_gradients(LayerCall<T>& call, const Backward& backward,
                                                Size microbatch) const {
-  if (action.gradients == Gradients::of_inputs) return;
-  const std::vector<ParameterView>& views = views_[action.index];
+  if (backward.gradients == Gradients::of_inputs) return;
+  const std::vector<ParameterView>& views = views_[backward.layer];
   for (std::size_t p = 0; p < views.size(); ++p)
     call.parameter_gradients[p] = gradients_.part(microbatch, views[p].bucket, views[p].elements);
 }

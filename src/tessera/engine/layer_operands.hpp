@@ -26,9 +26,11 @@ class LayerOperands {
   LayerOperands(const Plan& plan, Size rank, const Frame<T>& frame, const StateArena<T>& used,
                 const GradientTree<State>& gradients);
 
-  /// Returns the operands of a layer for an action. `call` is the action's own cache: the operands
+  /// Return the operands of a layer for an action. `call` is the action's own cache: the operands
   /// are made again only if the number of samples changes. The caller sets LayerCall::batch.
-  LayerCall<T>& of(const Action& action, std::optional<LayerCall<T>>& call,
+  LayerCall<T>& of(const Forward& forward, std::optional<LayerCall<T>>& call,
+                   const Microbatch<State>& batch) const;
+  LayerCall<T>& of(const Backward& backward, std::optional<LayerCall<T>>& call,
                    const Microbatch<State>& batch) const;
 
   /// Sums the gradients of a layer's parameters over the microbatches up to this one, unless ranks
@@ -48,14 +50,15 @@ class LayerOperands {
     bool is_partial;  ///< ranks of `model` sum the gradient
   };
 
-  Size samples_of(const Action& action, const Microbatch<State>& batch) const {
-    return batch.counts().of(layers_[action.index].experts);
+  Size samples_of(const Compute& action, const Microbatch<State>& batch) const {
+    return batch.counts().of(layers_[action.layer].experts);
   }
-  LayerCall<T> make(const Action& action, const Microbatch<State>& batch) const;
-  void add_outputs(LayerCall<T>& call, const Action& action, const Microbatch<State>& batch) const;
-  void add_gradients(LayerCall<T>& call, const Action& action,
+  LayerCall<T> make(const Compute& action, const Microbatch<State>& batch) const;
+  void set_x(LayerCall<T>& call, const Compute& action, const Microbatch<State>& batch) const;
+  void add_output(LayerCall<T>& call, const Forward& forward, const Microbatch<State>& batch) const;
+  void add_gradients(LayerCall<T>& call, const Backward& backward,
                      const Microbatch<State>& batch) const;
-  void set_parameter_gradients(LayerCall<T>& call, const Action& action, Size microbatch) const;
+  void set_parameter_gradients(LayerCall<T>& call, const Backward& backward, Size microbatch) const;
 
   const StagePlan& stage_;
   const Frame<T>& frame_;

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
-#include <stdexcept>
 #include <type_traits>
 
 #include <tessera/base/alias.hpp>
@@ -78,96 +77,68 @@ void OptimizerStep<T>::begin() {
 }
 
 template <class T>
-struct OptimizerStep<T>::Operations {
-  OptimizerStep& step;
-
-  void check_finite(const Action& action) const {
-    const Region region("tessera::check_finite");
-    const StepSums& sums = step.sums_;
-    const Size flag = sums.places().first_finite();
-    Kokkos::deep_copy(ExecSpace(), Kokkos::subview(sums.all(), flag), 0.0);
-    for (const ParameterRun<State>& run : step.runs_)
-      find_not_finite<State>(run.grads, sums.all(), flag);
-    step.overflows_ = sums.reduce(step.communicators_[action.call->ranks], flag, ReduceOp::max) > 0;
-    if (step.overflows_ && !step.loss_scale_.can_shrink())
-      throw Error(ExitCode::wrong_result,
-                  "training diverged: the gradient of step {} is not finite", step.steps_);
-  }
-
-  /// Each element counts once in the norm over all ranks, which is summed in double.
-  void clip(const Action& action) const {
-    const Region region("tessera::clip");
-    const ClipConfig& clip = step.clip_;
-    const double scale = step.scale_;
-    if (clip.value)
-      clip_by_value<State>(step.gradients_.flat(), static_cast<State>(*clip.value * scale));
-    if (!clip.global_norm) return;
-    const double squared_norm =
-        step.in_fixed_order_ ? exact_squared_norm(action) : squared_norm_of(action);
-    step.gradient_scale_ =
-        static_cast<State>(clip_scale(clip, squared_norm / (scale * scale)) / scale);
-  }
-
-  double squared_norm_of(const Action& action) const {
-    const StepSums& sums = step.sums_;
-    const Size first = sums.places().first_norm();
-    Size next = first;
-    for (const Range& range : step.unique_)
-      sum_of_squares<State>(step.gradients_.range(range), sums.all(), next++);
-    if (step.unique_.empty()) sum_of_squares<State>(Vector<State>(), sums.all(), next++);
-    if (next > first + 1) add_up(sums.all(), first, next - first);
-    return sums.reduce(step.communicators_[action.call->ranks], first, ReduceOp::sum);
-  }
-
-  void find_largest(const Action& action) const {
-    const Region region("tessera::find_largest");
-    const StepSums& sums = step.sums_;
-    const Size first = sums.places().first_norm();
-    sums.clear(first, 1);
-    for (const Range& range : step.unique_)
-      ExactSquares::raise_to_largest<State>(step.gradients_.range(range), sums.all(), first);
-    step.largest_ = sums.reduce(step.communicators_[action.call->ranks], first, ReduceOp::max);
-    if (step.clip_.value)  // clips first
-      step.largest_ = std::min(step.largest_, *step.clip_.value * step.scale_);
-  }
-
-  double exact_squared_norm(const Action& action) const {
-    const StepSums& sums = step.sums_;
-    const Size first = sums.places().first_norm();
-    sums.clear(first, square_limbs);
-    for (const Range& range : step.unique_)
-      step.squares_.template add<State>(step.gradients_.range(range), step.largest_, sums.all(),
-                                        first);
-    const auto limbs =
-        sums.reduce<square_limbs>(step.communicators_[action.call->ranks], first, ReduceOp::sum);
-    return step.squares_.total(limbs, step.largest_);
-  }
-
-  /// A step whose gradients overflow leaves parameters, moments and their count unchanged.
-  void update(double learning_rate) const {
-    if (!step.overflows_) {
-      step.optimizer_.step(step.runs_, static_cast<State>(learning_rate), step.gradient_scale_);
-      step.renew_copies();
-    }
-    step.loss_scale_.step(step.overflows_);
-  }
-};
+void OptimizerStep<T>::run(const CheckFinite& check) {
+  const Region region("tessera::check_finite");
+  const Size flag = sums_.places().first_finite();
+  Kokkos::deep_copy(ExecSpace(), Kokkos::subview(sums_.all(), flag), 0.0);
+  for (const ParameterRun<State>& run : runs_) find_not_finite<State>(run.grads, sums_.all(), flag);
+  overflows_ = sums_.reduce(communicators_[check.ranks], flag, ReduceOp::max) > 0;
+  if (overflows_ && !loss_scale_.can_shrink())
+    throw Error(ExitCode::wrong_result, "training diverged: the gradient of step {} is not finite",
+                steps_);
+}
 
 template <class T>
-void OptimizerStep<T>::act(const Action& action, double learning_rate) {
-  const Operations operations{*this};
-  switch (action.operation) {
-    case StepOperation::check_finite:
-      return operations.check_finite(action);
-    case StepOperation::find_largest:
-      return operations.find_largest(action);
-    case StepOperation::clip:
-      return operations.clip(action);
-    case StepOperation::update:
-      return operations.update(learning_rate);
-    default:
-      throw std::logic_error("the engine does not execute " + name_of(action));
+void OptimizerStep<T>::run(const FindLargest& find) {
+  const Region region("tessera::find_largest");
+  const Size first = sums_.places().first_norm();
+  sums_.clear(first, 1);
+  for (const Range& range : unique_)
+    ExactSquares::raise_to_largest<State>(gradients_.range(range), sums_.all(), first);
+  largest_ = sums_.reduce(communicators_[find.ranks], first, ReduceOp::max);
+  if (clip_.value) largest_ = std::min(largest_, *clip_.value * scale_);  // clips first
+}
+
+template <class T>
+void OptimizerStep<T>::run(const Clip& clip) {
+  const Region region("tessera::clip");
+  if (clip_.value)
+    clip_by_value<State>(gradients_.flat(), static_cast<State>(*clip_.value * scale_));
+  if (!clip_.global_norm) return;
+  const Communicator& ranks = communicators_[clip.ranks];
+  const double squared = in_fixed_order_ ? exact_squared_norm(ranks) : squared_norm(ranks);
+  gradient_scale_ = static_cast<State>(clip_scale(clip_, squared / (scale_ * scale_)) / scale_);
+}
+
+template <class T>
+double OptimizerStep<T>::squared_norm(const Communicator& ranks) const {
+  const Size first = sums_.places().first_norm();
+  Size next = first;
+  for (const Range& range : unique_)
+    sum_of_squares<State>(gradients_.range(range), sums_.all(), next++);
+  if (unique_.empty()) sum_of_squares<State>(Vector<State>(), sums_.all(), next++);
+  if (next > first + 1) add_up(sums_.all(), first, next - first);
+  return sums_.reduce(ranks, first, ReduceOp::sum);
+}
+
+template <class T>
+double OptimizerStep<T>::exact_squared_norm(const Communicator& ranks) const {
+  const Size first = sums_.places().first_norm();
+  sums_.clear(first, square_limbs);
+  for (const Range& range : unique_)
+    squares_.template add<State>(gradients_.range(range), largest_, sums_.all(), first);
+  const auto limbs = sums_.template reduce<square_limbs>(ranks, first, ReduceOp::sum);
+  return squares_.total(limbs, largest_);
+}
+
+/// A step whose gradients overflow leaves parameters, moments and their count unchanged.
+template <class T>
+void OptimizerStep<T>::update(double learning_rate) {
+  if (!overflows_) {
+    optimizer_.step(runs_, static_cast<State>(learning_rate), gradient_scale_);
+    renew_copies();
   }
+  loss_scale_.step(overflows_);
 }
 
 template <class T>

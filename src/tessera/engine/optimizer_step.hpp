@@ -32,9 +32,16 @@ class OptimizerStep {
 
   /// Begins the next step: counts it and forgets the overflow and the clipping of the last one.
   void begin();
-  /// Executes an action of an operation with StepOperationRow::ends_step. Throws Error
-  /// (wrong_result) on all ranks if the gradient is not finite and the loss scale cannot shrink.
-  void act(const Action& action, double learning_rate);
+  /// Checks on all ranks that the gradient is finite. Throws Error (wrong_result) on all ranks if
+  /// it is not and the loss scale cannot shrink.
+  void run(const CheckFinite& check);
+  /// Finds the largest magnitude of the gradient, for the norm in a fixed order of sums.
+  void run(const FindLargest& find);
+  /// Clips by value, and chooses the scale that clips by norm. Each element counts once in the norm
+  /// over all ranks, which is summed in double.
+  void run(const Clip& clip);
+  /// Updates parameters and moments, unless the gradient overflows, and the loss scale.
+  void update(double learning_rate);
   /// Continues after `steps` steps, when parameters and moments are already set.
   void resume(Size steps, const LossScaleState& loss_scale);
 
@@ -49,10 +56,11 @@ class OptimizerStep {
   const LossScale& loss_scale() const { return loss_scale_; }
 
  private:
-  struct Operations;  // a function for each operation, in optimizer_step.cpp
   /// Adds contiguous parameters to `runs_`, joined with the last run if every arena permits it.
   void add_run(const ParameterRun<State>& run, const Vector<T>& copy);
   void renew_copies();
+  double squared_norm(const Communicator& ranks) const;
+  double exact_squared_norm(const Communicator& ranks) const;
 
   ClipConfig clip_;
   const PlanCommunicators& communicators_;

@@ -17,29 +17,28 @@ namespace tessera {
 class StageMessages {
  public:
   explicit StageMessages(const StagePlan& stage) : stage_(stage) {
-    for (const Action& action : stage.actions)
-      if (action.is(StepOperation::send) || action.is(StepOperation::receive))
-        for (Size i = 0; i < instances(action.message()); ++i)
-          requests_.try_emplace({action.message(), i});
+    for (const ListedAction& listed : stage.actions)
+      if (const auto* message = listed.as<Message>())
+        for (Size i = 0; i < instances(message->tensor); ++i)
+          requests_.try_emplace({message->tensor, i});
   }
 
-  /// Starts the message of an action on a microbatch. `tensor` is the slot of the message.
+  /// Starts a message of a microbatch. `tensor` is Message::tensor.
   template <class T>
-  void start(const Action& action, Size microbatch, const Communicator& stages,
+  void start(const Message& message, Size microbatch, const Communicator& stages,
              const Vector<T>& tensor) {
-    const bool sends = action.is(StepOperation::send);
-    const int around = (stages.rank() + (sends ? 1 : stages.size() - 1)) % stages.size(),
-              peer = action.peer < 0 ? around : static_cast<int>(action.peer),
-              tag = static_cast<int>(action.tag);
-    request(action, microbatch) =
-        sends ? stages.isend(tensor, peer, tag) : stages.ireceive(tensor, peer, tag);
+    const int around = (stages.rank() + (message.sends ? 1 : stages.size() - 1)) % stages.size(),
+              peer = message.peer < 0 ? around : static_cast<int>(message.peer),
+              tag = static_cast<int>(message.tag);
+    request(message, microbatch) =
+        message.sends ? stages.isend(tensor, peer, tag) : stages.ireceive(tensor, peer, tag);
     ++in_flight_;
   }
 
   /// Waits until a received message has arrived, or until the memory of a sent one may be
   /// overwritten.
-  void finish(const Action& action, Size microbatch) {
-    request(action, microbatch).wait();
+  void finish(const Message& message, Size microbatch) {
+    request(message, microbatch).wait();
     --in_flight_;
   }
 
@@ -52,8 +51,8 @@ class StageMessages {
 
  private:
   Size instances(SlotId id) const { return stage_.storages[stage_.slots[id].storage].instances; }
-  Request& request(const Action& action, Size microbatch) {
-    return requests_.at({action.message(), microbatch % instances(action.message())});
+  Request& request(const Message& message, Size microbatch) {
+    return requests_.at({message.tensor, microbatch % instances(message.tensor)});
   }
 
   const StagePlan& stage_;

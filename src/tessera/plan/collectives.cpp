@@ -34,14 +34,14 @@ class Collector {
   }
 
   /// Adds the calls of a list of actions.
-  void add(const std::vector<Action>& list, const Repetition& repeated, const CallSizes& sizes,
-           Cadence cadence) {
-    for_each_distinct(list, repeated, sizes,
-                      [&](const Action& action, Size microbatch, Size times) {
-                        if (const auto bytes = payload_bytes(action, microbatch, plan_, sizes))
-                          add(action.call->ranks, action.call->operation, *bytes, action.call->what,
-                              cadence, times);
-                      });
+  void add(const std::vector<ListedAction>& list, const Repetition& repeated,
+           const CallSizes& sizes, Cadence cadence) {
+    for_each_distinct(
+        list, repeated, sizes, [&](const Action& action, Size microbatch, Size times) {
+          const auto call = call_of(action, microbatch, plan_, sizes);
+          if (call && call->is_issued)
+            add(call->ranks, call->operation, call->bytes, call->what, cadence, times);
+        });
   }
 
   const std::vector<CollectivePlan>& rows() const { return rows_; }
@@ -72,50 +72,76 @@ Size own_elements(const Slot& slot, const CallSizes& sizes, Size microbatch) {
   return num_elements(local_shape(slot, slot.along(), sizes.counts_of(microbatch), sizes.along));
 }
 
-namespace {
-
-Size payload_elements(const Action& action, Size microbatch, const Plan& plan,
-                      const CallSizes& sizes) {
-  const StagePlan& stage = plan.stages[sizes.stage];
-  const Operands& operands = action.operands;
-  switch (action.call->payload) {
-    case Payload::bucket:
-      return stage.parameters.buckets[action.index].elements;
-    case Payload::own_gradient:
-      return sizes.state.gradient(action.index).count;
-    case Payload::partial_gradients: {
-      const UnitPlan& unit = stage.parameters.units[action.index];
-      if (plan.input.numerics.reproducible) return unit.partial_gradients.count;
-      return sizes.state.owned_gradients(unit.bucket, unit.partial_gradients).count;
-    }
-    case Payload::tensor: {
-      Along group = stage.slots[operands.from].along();
-      (action.call->ranks == RankSet::context ? group.context : group.model) = {};
-      return num_elements(
-          local_shape(stage.slots[operands.from], group, sizes.counts_of(microbatch), sizes.along));
-    }
-    case Payload::own_tensor: {
-      const SlotId id = operands.from != no_slot ? operands.from : operands.to;
-      return own_elements(stage.slots[id], sizes, microbatch);
-    }
-    case Payload::scalar:
-      return 1;
-    case Payload::limbs:
-      return square_limbs;
-  }
-  return 0;
-}
-
-}  // namespace
-
-std::optional<Size> payload_bytes(const Action& action, Size microbatch, const Plan& plan,
+std::optional<ActionCall> call_of(const Action& action, Size microbatch, const Plan& plan,
                                   const CallSizes& sizes) {
-  if (!action.issues_call()) return std::nullopt;
-  const Size elements = payload_elements(action, microbatch, plan, sizes);
-  // All ranks of `model` have the same number of these elements, so either all or none issue the
-  // call.
-  if (action.call->payload == Payload::partial_gradients && elements == 0) return std::nullopt;
-  return elements * size_of(action.call->type);
+  using Call = std::optional<ActionCall>;
+  using enum Operation;
+  const PlanInput& input = plan.input;
+  const StagePlan& stage = plan.stages[sizes.stage];
+  const bool in_fixed_order = input.numerics.reproducible;
+  const auto call = [](RankSet ranks, Operation operation, Size elements, DType type,
+                       std::string_view what, Phase phase = Phase::whole) -> Call {
+    const Size bytes = elements * size_of(type);
+    return ActionCall{ranks, operation, bytes, what, phase, phase != Phase::finish};
+  };
+  const auto scalars = [&](const Scalars& of, Size count, std::string_view what) {
+    return call(of.ranks, all_reduce, count, DType::float64, what);
+  };
+  const auto whole = [&](const BucketMove& move) {
+    return stage.parameters.buckets[move.bucket].elements;
+  };
+  return match(
+      action, [](const Compute&) -> Call { return {}; },
+      [](const PartialLoss&) -> Call { return {}; }, [](const Loss&) -> Call { return {}; },
+      [](const Accumulate&) -> Call { return {}; }, [](const Update&) -> Call { return {}; },
+      [&](const Move& move) -> Call {
+        if (!move.call) return {};
+        const Slot& from = stage.slots[move.from];
+        Along together = from.along();
+        // No rank holds the full buffer of an all-to-all, so its payload is the rank's own block.
+        if (move.call->operation != all_to_all)
+          (move.call->ranks == RankSet::context ? together.context : together.model) = {};
+        const Shape block = local_shape(from, together, sizes.counts_of(microbatch), sizes.along);
+        return call(move.call->ranks, move.call->operation, num_elements(block), from.type,
+                    content_of(from));
+      },
+      [&](const Message& message) {
+        const Slot& tensor = stage.slots[message.tensor];
+        return call(message.ranks, message.sends ? send : receive,
+                    own_elements(tensor, sizes, microbatch), tensor.type, content_of(tensor),
+                    message.phase);
+      },
+      [&](const Gather& move) {
+        return call(move.ranks, all_gather, whole(move), input.compute_type, "parameters",
+                    move.phase);
+      },
+      [&](const ReduceScatter& move) {
+        return call(move.ranks, reduce_scatter, whole(move), input.state_type, "gradients",
+                    move.phase);
+      },
+      [&](const Reduce& move) {
+        return call(move.ranks, all_reduce, sizes.state.gradient(move.bucket).count,
+                    input.state_type, "gradients", move.phase);
+      },
+      [&](const ReduceRows& move) {
+        const UnitPlan& unit = stage.parameters.units[move.unit];
+        const Range& all = unit.partial_gradients;
+        const Size elements =
+            in_fixed_order ? all.count : sizes.state.owned_gradients(unit.bucket, all).count;
+        Call rows =
+            call(move.ranks, all_reduce, elements, input.state_type, "gradients of split rows");
+        // All ranks of `model` have as many of these elements, so either all issue the call or
+        // none.
+        rows->is_issued = elements > 0;
+        return rows;
+      },
+      [&](const CountTargets& of) { return scalars(of, 1, "counting targets"); },
+      [&](const CheckFinite& of) { return scalars(of, 1, "finite flag"); },
+      [&](const FindLargest& of) { return scalars(of, 1, "gradient norm"); },
+      [&](const Clip& of) -> Call {
+        if (!input.clips_by_norm) return {};
+        return scalars(of, in_fixed_order ? square_limbs : 1, "gradient norm");
+      });
 }
 
 std::vector<CollectivePlan> plan_collectives(const Plan& plan, Size rank) {

@@ -70,9 +70,20 @@ struct CallSizes {
 };
 CallSizes call_sizes(const Plan& plan, Size rank);
 
-/// Returns the payload of the action's call on one rank: the bytes of the full logical buffer.
-/// Returns none if the rank issues no call. `sizes` are those of the rank.
-std::optional<Size> payload_bytes(const Action& action, Size microbatch, const Plan& plan,
+/// The collective call or message of an action on one rank.
+struct ActionCall {
+  RankSet ranks = RankSet::batch;
+  Operation operation = Operation::all_reduce;
+  Size bytes = 0;           ///< payload: the full logical buffer of the call
+  std::string_view what{};  ///< purpose, such as "gradients"
+  Phase phase = Phase::whole;
+  bool is_issued = true;  ///< false: the rank only finishes the call, or has nothing to reduce
+  bool operator==(const ActionCall&) const = default;
+};
+
+/// Returns the call of an action on the rank of `sizes`; none if the action has no call. Axes of
+/// size 1 are not left out.
+std::optional<ActionCall> call_of(const Action& action, Size microbatch, const Plan& plan,
                                   const CallSizes& sizes);
 
 /// Returns the number of elements of the rank's block of a tensor of the microbatch.
@@ -87,16 +98,16 @@ std::vector<Range> equal_microbatches(Size n, Size microbatches, const std::vect
 /// once per run of equal_microbatches(), with the first microbatch of the run and its length
 /// `times`. The other actions are visited once, with `times` = 1.
 template <class Act>
-void for_each_distinct(const std::vector<Action>& list, const Repetition& repeated,
+void for_each_distinct(const std::vector<ListedAction>& list, const Repetition& repeated,
                        const CallSizes& sizes, const Act& act) {
   const auto first = list.begin() + repeated.before, rest = list.begin() + repeated.end();
   const auto once = [&](auto begin, auto end) {
-    for (auto action = begin; action != end; ++action) act(*action, action->microbatch, Size{1});
+    for (auto at = begin; at != end; ++at) act(at->action, at->microbatch, Size{1});
   };
   once(list.begin(), first);
   for (const Range& run :
        equal_microbatches(repeated.times, sizes.microbatches, sizes.expert_samples))
-    for (auto action = first; action != rest; ++action) act(*action, run.begin, run.count);
+    for (auto at = first; at != rest; ++at) act(at->action, run.begin, run.count);
   once(rest, list.end());
 }
 

@@ -1,10 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 
-#include <fmt/format.h>
-
 #include <tessera/base/error.hpp>
-#include <tessera/base/text.hpp>
 #include <tessera/optim/square_limbs.hpp>
 #include <tessera/plan/grains.hpp>
 #include <tessera/plan/layout/claims.hpp>
@@ -67,11 +64,10 @@ void place_tensors(StagePlan& stage, const PlanInput& input) {
   const Size listed = listed_passes(input).microbatches;  // the last one stands for the last of all
   for (Storage& storage : stage.storages) storage.alive.resize(listed);
   for (std::size_t now = 0; now < stage.actions.size(); ++now) {
-    const Action& action = stage.actions[now];
-    for_each_slot(action.operands, [&](SlotId id) {
+    const Size microbatch = std::min(stage.actions[now].microbatch, listed - 1);
+    for_each_slot(stage.actions[now].action, [&](SlotId id) {
       if (!stage.slots[id].in_frame()) return;
-      Range& alive =
-          stage.storages[stage.slots[id].storage].alive[std::min(action.microbatch, listed - 1)];
+      Range& alive = stage.storages[stage.slots[id].storage].alive[microbatch];
       if (alive.count == 0) alive.begin = static_cast<Size>(now);
       alive.count = static_cast<Size>(now) + 1 - alive.begin;
     });
@@ -82,9 +78,10 @@ void place_tensors(StagePlan& stage, const PlanInput& input) {
 /// Returns the FLOPs of the forward passes that one step recomputes.
 double recomputed_flops(const PlanInput& input, const StagePlan& stage) {
   double flops = 0;
-  for (const Action& action : stage.actions)
-    if (action.recomputes && action.microbatch == 0)
-      flops += count_flops({input.model.layers[action.index]}, input.batch_size).forward;
+  for (const ListedAction& listed : stage.actions)
+    if (const auto* forward = listed.as<Forward>())
+      if (forward->recomputes && listed.microbatch == 0)
+        flops += count_flops({input.model.layers[forward->layer]}, input.batch_size).forward;
   return flops;
 }
 
@@ -203,40 +200,6 @@ MemoryPlan Plan::memory(Size rank) const { return plan_memory(*this, rank); }
 
 std::vector<CollectivePlan> Plan::collectives(Size rank) const {
   return plan_collectives(*this, rank);
-}
-
-std::string subject_of(const Action& action, const Plan& plan, const StagePlan& stage) {
-  const Operands& operands = action.operands;
-  switch (row_of(action.operation).subject) {
-    case ActionSubject::layer:
-      return plan.input.model.layers[action.index].name;
-    case ActionSubject::unit:
-      return stage.parameters.units[action.index].name;
-    case ActionSubject::bucket:
-      return name_of(stage.parameters.buckets[action.index], stage.parameters.units);
-    case ActionSubject::tensor:
-      return stage.slots[operands.to != no_slot ? operands.to : operands.from].path;
-    case ActionSubject::step:
-      break;
-  }
-  return "";
-}
-
-std::string to_string(const Action& action, const Plan& plan, const StagePlan& stage) {
-  const StepOperationRow& row = row_of(action.operation);
-  const Operands& operands = action.operands;
-  std::vector<std::string> details;
-  if (const std::string subject = subject_of(action, plan, stage); !subject.empty())
-    details.push_back(subject);
-  if (action.is(StepOperation::redistribute))
-    details.emplace_back(name_of(
-        transition_of(stage.slots[operands.from], stage.slots[operands.to], plan.along(0))));
-  if (action.part >= 0) details.push_back(fmt::format("part {}", action.part));
-  if (action.peer >= 0) details.push_back(fmt::format("stage {}", action.peer));
-  if (row.of_microbatch && plan.input.microbatches > 1)
-    details.push_back(fmt::format("m{}", action.microbatch));
-  if (details.empty()) return name_of(action);
-  return fmt::format("{}({})", name_of(action), join(details));
 }
 
 Size loss_sums(const PlanInput& input, Size batches) {

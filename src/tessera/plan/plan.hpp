@@ -23,13 +23,13 @@ struct StagePlan {
   std::vector<Range> chunks;  ///< the stage's runs of layers; several with virtual stages
   ParameterLayout parameters;
   std::vector<Slot> slots;  ///< every tensor: batch, activations, parameters, gradients, moments
-  std::vector<Storage> storages;   ///< memory of the slots in the frame
-  Size frame_bytes = 0;            ///< size of the frame: the memory of all storages
-  std::vector<Action> actions;     ///< one step, the same on every rank of the stage
-  Repetition repeated;             ///< the part of `actions` that microbatches repeat
-  std::vector<PassSpan> passes;    ///< positions of the pipeline passes in `actions`
-  std::vector<Action> evaluation;  ///< forward passes and losses of a batch, nothing else
-  Repetition evaluation_repeated;  ///< like `repeated`
+  std::vector<Storage> storages;         ///< memory of the slots in the frame
+  Size frame_bytes = 0;                  ///< size of the frame: the memory of all storages
+  std::vector<ListedAction> actions;     ///< one step, the same on every rank of the stage
+  Repetition repeated;                   ///< the part of `actions` that microbatches repeat
+  std::vector<PassSpan> passes;          ///< positions of the pipeline passes in `actions`
+  std::vector<ListedAction> evaluation;  ///< forward passes and losses of a batch, nothing else
+  Repetition evaluation_repeated;        ///< like `repeated`
 };
 
 /// One training step of all ranks, known before anything runs.
@@ -82,14 +82,6 @@ struct Plan {
   /// Returns the calls of `rank` for each cadence, such as a step, an epoch or a check of replicas.
   std::vector<CollectivePlan> collectives(Size rank) const;
 };
-
-/// Returns what an action is about: its layer, unit, bucket or tensor; "" if it has none of these.
-std::string subject_of(const Action& action, const Plan& plan, const StagePlan& stage);
-
-/// Returns the text of an action in the printed schedule, such as "forward(layer1/output)",
-/// "gather(layer1)", "redistribute(layer2/product, all_reduce)" or "update". If a step has several
-/// microbatches, it names the microbatch: "forward(layer1/output, m0)".
-std::string to_string(const Action& action, const Plan& plan, const StagePlan& stage);
 
 /// The sections of the engine's buffer of fp64 sums, in order and in elements: the losses of an
 /// epoch and of a validation, by (batch, microbatch, term); the sums of squares of the

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <tessera/plan/action_text.hpp>
 #include <tessera/plan/checkpoint_plan.hpp>
 #include <tessera/plan/plan_parts.hpp>
 #include <tessera/plan/plan_text.hpp>
@@ -90,11 +91,11 @@ nlohmann::json traffic_json(const Plan& plan, const Topology& topology) {
 nlohmann::json actions_json(const Plan& plan) {
   nlohmann::json actions = nlohmann::json::array();
   for (std::size_t stage = 0; stage < plan.stages.size(); ++stage)
-    list_actions(plan.stages[stage], [&](const Action& action, Size times) {
-      actions.push_back({{"kind", name_of(action)},
-                         {"text", to_string(action, plan, plan.stages[stage])},
+    list_actions(plan.stages[stage], [&](const ListedAction& listed, Size times) {
+      actions.push_back({{"kind", name_of(listed.action)},
+                         {"text", to_string(listed, plan, plan.stages[stage])},
                          {"stage", stage},
-                         {"microbatch", action.microbatch}});
+                         {"microbatch", listed.microbatch}});
       if (times > 1) actions.back()["microbatches"] = times;
     });
   return actions;

@@ -40,7 +40,7 @@ void list_actions(const StagePlan& stage, const Write& write) {
   for_each_action(stage.actions, {repeated.actions, repeated.times / times, repeated.before},
                   [&](std::size_t number, Size microbatch) {
                     const auto at = static_cast<Size>(number);
-                    write(on_microbatch(stage.actions[number], microbatch),
+                    write(ListedAction{stage.actions[number].action, microbatch},
                           at >= repeated.before && at < repeated.end() ? times : 1);
                   });
 }

@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 
 #include <tessera/base/text.hpp>
+#include <tessera/plan/action_text.hpp>
 #include <tessera/plan/checkpoint_plan.hpp>
 #include <tessera/plan/folded_text.hpp>
 #include <tessera/plan/layout/rank_groups.hpp>
@@ -239,10 +240,10 @@ void write_schedule(std::string& out, const Plan& plan, const StagePlan& stage) 
   };
   std::vector<std::string> texts;
   Size pending = 1;  // times of the previous action
-  list_actions(stage, [&](const Action& action, Size times) {
+  list_actions(stage, [&](const ListedAction& listed, Size times) {
     if (times < pending) texts.push_back(fmt::format("(the same for m1 to m{})", pending - 1));
     pending = times;
-    texts.push_back(to_string(action, plan, stage));
+    texts.push_back(to_string(listed, plan, stage));
   });
   for (const std::string& text : folded(texts)) {
     int depth = 0;  // of parentheses, in which no line breaks

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
-#include <array>
 #include <map>
 #include <numeric>
+#include <optional>
 #include <unordered_map>
 
 #include <tessera/predict/simulate.hpp>
@@ -10,27 +10,23 @@
 namespace tessera {
 namespace {
 
-/// The fields that distinguish the work of an action from that of others of its stage.
-using ActionKey = std::array<Size, 10>;
-
-ActionKey key_of(const Action& action, Size microbatch) {
-  return {action.index,
-          static_cast<Size>(action.operation),
-          static_cast<Size>(action.phase),
-          static_cast<Size>(action.gradients),
-          static_cast<Size>(action.adds),
-          action.part,
-          action.tag,
-          action.operands.from,
-          action.operands.to,
-          microbatch};
-}
+/// An action of a stage on a microbatch. Actions with equal keys do the same work.
+struct ActionKey {
+  const Action* action;
+  Size microbatch;
+  friend bool operator==(const ActionKey& a, const ActionKey& b) {
+    return a.microbatch == b.microbatch && *a.action == *b.action;
+  }
+};
 
 struct HashOfKey {
   std::size_t operator()(const ActionKey& key) const {
-    std::size_t hash = 0;
-    for (const Size field : key)
+    std::size_t hash = key.action->index();
+    const auto add = [&](Size field) {
       hash = (hash ^ static_cast<std::size_t>(field)) * 0x9e3779b97f4a7c15;
+    };
+    add(key.microbatch);
+    for_each_slot(*key.action, add);
     return hash ^ hash >> 32;
   }
 };
@@ -108,24 +104,20 @@ class Simulator {
   /// repeated.
   std::vector<Part> parts_of_step() {
     std::vector<Part> parts;
-    const auto add_once = [&](const auto& begin_of, const auto& end_of) {
-      Part& part = parts.emplace_back();
+    const auto add = [&](Size times, std::optional<Size> microbatch, const auto& range_of) {
+      Part& part = parts.emplace_back(Part{{}, times});
       for (const StagePlan& stage : plan_.stages)
-        part.works.push_back(costed_works(part.works.size(), {begin_of(stage), end_of(stage)}));
+        part.works.push_back(costed_works(part.works.size(), range_of(stage), microbatch));
     };
-    add_once([](const StagePlan& stage) { return stage.actions.begin(); },
-             [](const StagePlan& stage) { return stage.actions.begin() + stage.repeated.before; });
-    for (const Range& run : equal_to_each_other(plan_.stages.front().repeated.times)) {
-      Part& part = parts.emplace_back(Part{{}, run.count});
-      for (const StagePlan& stage : plan_.stages) {
-        std::vector<Action> actions(stage.actions.begin() + stage.repeated.before,
-                                    stage.actions.begin() + stage.repeated.end());
-        for (Action& action : actions) action.microbatch = run.begin;
-        part.works.push_back(costed_works(part.works.size(), actions));
-      }
-    }
-    add_once([](const StagePlan& stage) { return stage.actions.begin() + stage.repeated.end(); },
-             [](const StagePlan& stage) { return stage.actions.end(); });
+    add(1, {}, [](const StagePlan& stage) { return Range{0, stage.repeated.before}; });
+    for (const Range& run : equal_to_each_other(plan_.stages.front().repeated.times))
+      add(run.count, run.begin, [](const StagePlan& stage) {
+        return Range{stage.repeated.before, stage.repeated.actions};
+      });
+    add(1, {}, [](const StagePlan& stage) {
+      const Size begin = stage.repeated.end();
+      return Range{begin, static_cast<Size>(stage.actions.size()) - begin};
+    });
     return parts;
   }
 
@@ -162,13 +154,20 @@ class Simulator {
     }
   }
 
-  /// Returns the work of a stage's actions with its cost on each kind of the stage.
-  std::vector<Piece> costed_works(std::size_t stage, const std::vector<Action>& actions) {
+  /// Returns the work of some of a stage's actions with its cost on each kind of the stage. A
+  /// repeated part stands for the given microbatch.
+  std::vector<Piece> costed_works(std::size_t stage, Range actions,
+                                  std::optional<Size> repeated_for) {
     std::vector<Piece> all;
-    for (const Action& action : actions)
-      for (const CostedWork& costed : costed_work(stage, action))
-        all.push_back({&costed, costed.work.is_message() ? message_number(action, plan_.input)
-                                                         : costed.work.number});
+    for (Size i = actions.begin; i < actions.end(); ++i) {
+      const auto& [action, listed_for] = plan_.stages[stage].actions[i];
+      const Size microbatch = repeated_for.value_or(listed_for);
+      const auto* message = std::get_if<Message>(&action);
+      for (const CostedWork& costed : costed_work(stage, action, microbatch))
+        all.push_back({&costed, costed.work.is_message()
+                                    ? message_number(*message, microbatch, plan_.input)
+                                    : costed.work.number});
+    }
     return all;
   }
 
@@ -177,13 +176,13 @@ class Simulator {
   }
 
   /// Returns the same of one action. It is computed once for all equal microbatches.
-  const std::vector<CostedWork>& costed_work(std::size_t stage, const Action& action) {
-    const auto [at, is_new] =
-        known_[stage].try_emplace(key_of(action, first_equal(action.microbatch)));
+  const std::vector<CostedWork>& costed_work(std::size_t stage, const Action& action,
+                                             Size microbatch) {
+    const auto [at, is_new] = known_[stage].try_emplace({&action, first_equal(microbatch)});
     std::vector<CostedWork>& all = at->second;
     if (!is_new) return all;
     for (const std::size_t k : of_stage_[stage]) {
-      const std::vector<Work> works = work_of(action, plan_, sizes_[k]);
+      const std::vector<Work> works = work_of(action, microbatch, plan_, sizes_[k]);
       if (all.empty())
         for (const Work& work : works) all.push_back({work, {}, meets_other_stages(work)});
       for (std::size_t i = 0; i < works.size(); ++i)
@@ -226,7 +225,7 @@ class Simulator {
   }
   bool has_arrived(const Piece& piece, std::size_t stage) const {
     const Work& work = piece.costed->work;
-    return !work.is_message() || work.phase != Phase::finish ||
+    return !work.is_message() || work.call->phase != Phase::finish ||
            messages_.contains({stage, piece.number});
   }
 
@@ -237,8 +236,8 @@ class Simulator {
     const Work& work = piece.costed->work;
     if (!work.call) return compute(work, costs, members);
     if (work.is_message())
-      return work.phase == Phase::start ? send(piece, stage) : receive(piece, stage);
-    switch (work.phase) {
+      return work.call->phase == Phase::start ? send(piece, stage) : receive(piece, stage);
+    switch (work.call->phase) {
       case Phase::whole:
         return communicate(work, costs, members);
       case Phase::start:
@@ -250,9 +249,8 @@ class Simulator {
 
   void compute(const Work& work, const std::vector<Cost>& costs, const Members& members) {
     SimulatedStep::Kernels& part = work.has_products ? state_.result.products
-                                   : work.operation == StepOperation::update
-                                       ? state_.result.update
-                                       : state_.result.kernels;
+                                   : work.updates    ? state_.result.update
+                                                     : state_.result.kernels;
     for (std::size_t i = 0; i < members.size(); ++i) {
       const std::size_t k = members[i];
       state_.now[k] += costs[i].seconds;

@@ -110,13 +110,13 @@ const std::vector<PassCount>& StepBounds::passes(const PlanInput& input,
     const std::vector<LayerSpec> layers = local_layers(input, layouts, at);
     for (std::size_t l = 0; l < layers.size(); ++l) {
       const Size rows = layers[l].experts > 0 ? at.expert_ranks * samples : samples;
-      const auto seconds = [&](StepOperation operation) {
-        const Work work = layer_work(layers[l], rows, input, operation);
+      const auto seconds = [&](PassKind pass) {
+        const Work work = layer_work(layers[l], rows, input, pass);
         return work.is_empty() ? 0 : cost_of_kernel(machine_, work, rate, bytes_per_second).seconds;
       };
-      all[l].forward = std::min(all[l].forward, seconds(StepOperation::forward));
-      all[l].backward = std::min(all[l].backward,
-                                 shares[l] > 0 ? shares[l] * seconds(StepOperation::backward) : 0);
+      all[l].forward = std::min(all[l].forward, seconds(PassKind::forward));
+      all[l].backward =
+          std::min(all[l].backward, shares[l] > 0 ? shares[l] * seconds(PassKind::backward) : 0);
     }
   }
   return all;

@@ -10,114 +10,117 @@
 namespace tessera {
 namespace {
 
-/// Makes the result of work_of().
+/// Makes the result of work_of(): visits an action and lists its kernels and calls.
 class WorkLister {
  public:
-  WorkLister(const Action& action, const Plan& plan, const WorkSizes& sizes)
-      : action_(action), plan_(plan), stage_(plan.stages[sizes.calls.stage]), sizes_(sizes) {}
+  WorkLister(const Action& action, Size microbatch, const Plan& plan, const WorkSizes& sizes)
+      : action_(action),
+        microbatch_(microbatch),
+        plan_(plan),
+        stage_(plan.stages[sizes.calls.stage]),
+        sizes_(sizes) {}
 
   std::vector<Work> list() {
-    const Operands& operands = action_.operands;
-    switch (action_.operation) {
-      case StepOperation::forward:
-      case StepOperation::backward:
-        layer();
-        break;
-      case StepOperation::loss_terms:
-      case StepOperation::loss:
-        // Reads prediction and targets, writes terms or a gradient.
-        kernel(3, elements_of(operands.inputs[0]), plan_.input.compute_type);
-        break;
-      case StepOperation::count_targets:
-        kernel(1, sizes_.calls.samples * sizes_.layers.back().positions);
-        call();
-        break;
-      case StepOperation::accumulate:
-        accumulate();
-        break;
-      case StepOperation::redistribute:
-        if (!action_.call) kernel(2, elements_of(operands.from), slot(operands.from).type);
-        call();
-        break;
-      case StepOperation::send:
-      case StepOperation::receive:
-        message();
-        break;
-      case StepOperation::gather:
-      case StepOperation::reduce:
-      case StepOperation::reduce_rows:
-        call();
-        break;
-      case StepOperation::reduce_scatter:
-        call();
-        // The share of a later microbatch is added to the sum of the earlier ones.
-        if (action_.phase != Phase::start && state().reduces_every_microbatch &&
-            action_.microbatch > 0)
-          kernel(3, state().buckets[action_.index].share.count);
-        break;
-      case StepOperation::check_finite:
-        kernel(1, state().moments());
-        call();
-        break;
-      case StepOperation::find_largest:
-        kernel(1, sizes_.unique_gradients);
-        call();
-        break;
-      case StepOperation::clip:
-        if (plan_.input.clips_by_value) kernel(2, state().gradients());
-        if (plan_.input.clips_by_norm)
-          kernel(plan_.input.numerics.reproducible ? square_limbs : 1, sizes_.unique_gradients);
-        call();
-        break;
-      case StepOperation::update:
-        // The rank updates as many parameters as it has elements of one moment.
-        bytes(update_bytes(plan_.input, state().moments()));
-        if (state().has_copies)
-          bytes(state().moments() *
-                (size_of(plan_.input.state_type) + size_of(plan_.input.compute_type)));
-        break;
-    }
+    std::visit(*this, action_);
     return std::move(works_);
+  }
+
+  void operator()(const Forward& forward) { layer(forward, PassKind::forward, 1); }
+
+  /// If gradients of inputs and of parameters are computed separately, each counts as half of the
+  /// backward pass.
+  void operator()(const Backward& backward) {
+    const LayerSpec& spec = sizes_.layers[backward.layer];
+    const bool is_half = backward.gradients != Gradients::all && !spec.parameters.empty() &&
+                         spec.inputs[0] != LayerSpec::data;
+    layer(backward, PassKind::backward, is_half ? 0.5 : 1);
+    if (backward.gradients != Gradients::of_inputs) tree_of_gradients(spec);
+  }
+
+  /// The loss reads prediction and targets, and writes terms or a gradient.
+  void operator()(const PartialLoss& loss) { kernel_of_loss(loss.prediction); }
+  void operator()(const Loss& loss) { kernel_of_loss(loss.prediction); }
+
+  void operator()(const Accumulate& sum) {
+    const DType from = slot(sum.from).type, to = slot(sum.to).type;
+    bytes(elements_of(sum.from) * (size_of(from) + size_of(to) + (sum.adds ? size_of(to) : 0)));
+  }
+  void operator()(const Move& move) {
+    if (!move.call) kernel(2, elements_of(move.from), slot(move.from).type);
+    call();
+  }
+
+  /// A message between stages is a started call on the sender, with the bytes, and its finish on
+  /// the receiver; starting a receive and finishing a send take no time. The message of a ring is a
+  /// started call of all its ranks: the one that they receive.
+  void operator()(const Message& message) {
+    const bool in_ring = message.ranks == RankSet::context;
+    if (in_ring ? message.sends : message.sends != (message.phase == Phase::start)) return;
+    call(in_ring ? message.tag : message_number(message, microbatch_, plan_.input), message.peer);
+    if (!works_.empty()) works_.back().call->operation = Operation::receive;
+  }
+
+  void operator()(const Gather& move) { call(move.bucket); }
+  void operator()(const Reduce& move) { call(move.bucket); }
+  void operator()(const ReduceRows&) { call(); }
+  void operator()(const ReduceScatter& move) {
+    call(move.bucket);
+    // The share of a later microbatch is added to the sum of the earlier ones.
+    if (move.phase != Phase::start && state().reduces_every_microbatch && microbatch_ > 0)
+      kernel(3, state().buckets[move.bucket].share.count);
+  }
+
+  void operator()(const CountTargets&) {
+    kernel(1, sizes_.calls.samples * sizes_.layers.back().positions);
+    call();
+  }
+  void operator()(const CheckFinite&) {
+    kernel(1, state().moments());
+    call();
+  }
+  void operator()(const FindLargest&) {
+    kernel(1, sizes_.unique_gradients);
+    call();
+  }
+  void operator()(const Clip&) {
+    if (plan_.input.clips_by_value) kernel(2, state().gradients());
+    if (plan_.input.clips_by_norm)
+      kernel(plan_.input.numerics.reproducible ? square_limbs : 1, sizes_.unique_gradients);
+    call();
+  }
+
+  /// The rank updates as many parameters as it has elements of one moment.
+  void operator()(const Update&) {
+    bytes(update_bytes(plan_.input, state().moments()));
+    if (state().has_copies)
+      bytes(state().moments() *
+            (size_of(plan_.input.state_type) + size_of(plan_.input.compute_type)));
+    for (Work& work : works_) work.updates = true;
   }
 
  private:
   const StatePlan& state() const { return sizes_.calls.state; }
   const Slot& slot(SlotId id) const { return stage_.slots[id]; }
-  Size elements_of(SlotId id) const {
-    return own_elements(slot(id), sizes_.calls, action_.microbatch);
-  }
+  Size elements_of(SlotId id) const { return own_elements(slot(id), sizes_.calls, microbatch_); }
 
   /// Adds a kernel that reads and writes `n` bytes.
-  void bytes(Size n) {
-    works_.push_back({.operation = action_.operation, .bytes = static_cast<double>(n)});
-  }
+  void bytes(Size n) { works_.push_back({.bytes = static_cast<double>(n)}); }
   /// Adds a kernel that reads or writes `vectors` vectors of `elements` elements each.
   void kernel(Size vectors, Size elements, DType type) {
     bytes(vectors * elements * size_of(type));
   }
   void kernel(Size vectors, Size elements) { kernel(vectors, elements, plan_.input.state_type); }
-
-  /// Adds the kernel of an accumulate action.
-  void accumulate() {
-    const Operands& operands = action_.operands;
-    const DType from = slot(operands.from).type, to = slot(operands.to).type;
-    bytes(elements_of(operands.from) *
-          (size_of(from) + size_of(to) + (action_.adds ? size_of(to) : 0)));
+  void kernel_of_loss(SlotId prediction) {
+    kernel(3, elements_of(prediction), plan_.input.compute_type);
   }
 
-  /// Adds the kernel of a layer. If gradients of inputs and of parameters are computed separately,
-  /// each counts as half of the backward pass.
-  void layer() {
-    const LayerSpec& layer = sizes_.layers[action_.index];
-    const Size samples = sizes_.calls.counts_of(action_.microbatch).of(layer.experts);
-    const bool is_half = action_.gradients != Gradients::all && !layer.parameters.empty() &&
-                         layer.inputs[0] != LayerSpec::data;
+  /// Adds the part `share` of the kernel of a layer, or of its part in a ring.
+  void layer(const Compute& compute, PassKind pass, double share) {
+    const LayerSpec& layer = sizes_.layers[compute.layer];
     const double part =
-        action_.part < 0 ? 1 : 1 / static_cast<double>(sizes_.calls.along.context_ranks);
-    works_.push_back(
-        layer_work(layer, samples, plan_.input, action_.operation, (is_half ? 0.5 : 1) * part));
-    if (action_.is(StepOperation::backward) && action_.gradients != Gradients::of_inputs)
-      tree_of_gradients(layer);
+        compute.ring_part < 0 ? 1 : 1 / static_cast<double>(sizes_.calls.along.context_ranks);
+    works_.push_back(layer_work(layer, sizes_.calls.counts_of(microbatch_).of(layer.experts),
+                                plan_.input, pass, share * part));
   }
 
   /// Adds the kernels that join nodes of the tree of gradients, over the microbatches that are
@@ -126,56 +129,22 @@ class WorkLister {
     const PlanInput& input = plan_.input;
     if (!input.sums_microbatches_in_tree() || layer.num_parameters() == 0) return;
     Size joins = 0;
-    join_complete_nodes({action_.microbatch, 1}, [&](Size, Size) { ++joins; });
+    join_complete_nodes({microbatch_, 1}, [&](Size, Size) { ++joins; });
     kernel(3 * joins, layer.num_parameters());
   }
 
-  /// Adds a message: as a started call on the sender, with the bytes, and as its finish on the
-  /// receiver. Starting a receive and finishing a send take no time.
-  void message() {
-    if (action_.call->ranks == RankSet::context) return ring_message();
-    const bool sends = action_.is(StepOperation::send);
-    if (action_.phase != (sends ? Phase::start : Phase::finish)) return;
-    Work work{.operation = action_.operation, .call = action_.call, .phase = action_.phase};
-    work.call->operation = Operation::receive;
-    work.number = message_number(action_, plan_.input);
-    work.peer = action_.peer;
-    if (sends) work.bytes = payload();
-    works_.push_back(work);
-  }
-
-  /// Adds the message of a ring as a started call of all its ranks: the one that they receive.
-  void ring_message() {
-    if (action_.is(StepOperation::send)) return;
-    Work work{.operation = action_.operation,
-              .call = action_.call,
-              .phase = action_.phase,
-              .number = action_.tag};
-    if (action_.phase == Phase::start) work.bytes = payload();
-    works_.push_back(work);
-  }
-
   /// Adds the action's call, if it has one and several ranks take part.
-  void call() {
-    if (!action_.call || !has_many(action_.call->ranks)) return;
-    Work work{.operation = action_.operation,
-              .call = action_.call,
-              .phase = action_.phase,
-              .number = action_.index};
-    work.bytes = payload();
-    works_.push_back(work);
-  }
-
-  double payload() const {
-    return static_cast<double>(
-        payload_bytes(action_, action_.microbatch, plan_, sizes_.calls).value_or(0));
-  }
-
-  bool has_many(RankSet ranks) const {
-    return plan_.input.mesh.group_size(axes_of(ranks, plan_.input)) > 1;
+  void call(Size number = 0, Size peer = -1) {
+    const auto call = call_of(action_, microbatch_, plan_, sizes_.calls);
+    if (!call || plan_.input.mesh.group_size(axes_of(call->ranks, plan_.input)) == 1) return;
+    works_.push_back({.bytes = call->is_issued ? static_cast<double>(call->bytes) : 0,
+                      .call = call,
+                      .number = number,
+                      .peer = peer});
   }
 
   const Action& action_;
+  Size microbatch_;
   const Plan& plan_;
   const StagePlan& stage_;
   const WorkSizes& sizes_;
@@ -190,15 +159,15 @@ Size unique_elements(const Plan& plan, Size rank) {
 
 }  // namespace
 
-Size message_number(const Action& action, const PlanInput& input) {
-  return action.tag * input.microbatches + action.microbatch;
+Size message_number(const Message& message, Size microbatch, const PlanInput& input) {
+  return message.tag * input.microbatches + microbatch;
 }
 
-Work layer_work(const LayerSpec& layer, Size samples, const PlanInput& input,
-                StepOperation operation, double share) {
-  const bool forwards = operation == StepOperation::forward;
+Work layer_work(const LayerSpec& layer, Size samples, const PlanInput& input, PassKind pass,
+                double share) {
+  const bool forwards = pass == PassKind::forward;
   const LayerProducts products = row_of(layer).products(layer, samples);
-  Work work{.operation = operation, .has_products = !products.forward.empty()};
+  Work work{.pass = pass, .has_products = !products.forward.empty()};
   if (samples == 0) return work;
   const Size element_bytes = size_of(input.compute_type);
   double calls = 0;
@@ -233,8 +202,9 @@ WorkSizes work_sizes(const Plan& plan, Size rank) {
   return {call_sizes(plan, rank), plan.local_layers(rank), unique_elements(plan, rank)};
 }
 
-std::vector<Work> work_of(const Action& action, const Plan& plan, const WorkSizes& sizes) {
-  return WorkLister(action, plan, sizes).list();
+std::vector<Work> work_of(const Action& action, Size microbatch, const Plan& plan,
+                          const WorkSizes& sizes) {
+  return WorkLister(action, microbatch, plan, sizes).list();
 }
 
 /// Work depends on more than memory and calls: on the extents of layers, if `model` does not divide

@@ -12,7 +12,9 @@ namespace tessera {
 
 /// One piece of the work of an action on a rank: a kernel or a call.
 struct Work {
-  StepOperation operation = StepOperation::forward;
+  /// PassKind::forward or PassKind::backward for a kernel of a layer; none for other work.
+  std::optional<PassKind> pass{};
+  bool updates = false;       ///< true for a kernel of the optimizer
   double kernels = 1;         ///< number of kernels; each matrix product is one
   double block_bytes = 0;     ///< operands and results of products of blocks of wider matrices
   double flops = 0;           ///< FLOPs of matrix products
@@ -24,7 +26,6 @@ struct Work {
   /// The call, if this is one. If it is started and finished, the start has the payload as `bytes`,
   /// and the finish has 0 bytes.
   std::optional<ActionCall> call{};
-  Phase phase = Phase::whole;
   Size number = 0;  ///< identifies a started call or a message among those of its ranks
   Size peer = -1;   ///< the other stage of a message
 
@@ -35,7 +36,7 @@ struct Work {
 };
 
 /// Returns the Work::number of a message between stages.
-Size message_number(const Action& action, const PlanInput& input);
+Size message_number(const Message& message, Size microbatch, const PlanInput& input);
 
 /// The numbers that determine the work of a rank, computed once per rank.
 struct WorkSizes {
@@ -45,19 +46,20 @@ struct WorkSizes {
 };
 WorkSizes work_sizes(const Plan& plan, Size rank);
 
-/// Returns the part `share` of the work of a layer's forward or backward pass on `samples` samples.
-/// `layer` has a rank's extents.
-Work layer_work(const LayerSpec& layer, Size samples, const PlanInput& input,
-                StepOperation operation, double share = 1);
+/// Returns the part `share` of the work of a layer's pass, PassKind::forward or backward, on
+/// `samples` samples. `layer` has a rank's extents.
+Work layer_work(const LayerSpec& layer, Size samples, const PlanInput& input, PassKind pass,
+                double share = 1);
 
 /// Returns the bytes that the optimizer reads and writes on a rank that updates `elements`
 /// parameters, without those of copies in the compute type.
 Size update_bytes(const PlanInput& input, Size elements);
 
-/// Returns the work of an action on the rank of `sizes`, in the order in which the engine does it.
-/// All ranks of a stage get the same number of pieces, some of which may be empty. A call along
-/// axes of size 1 is left out.
-std::vector<Work> work_of(const Action& action, const Plan& plan, const WorkSizes& sizes);
+/// Returns the work of an action on a microbatch on the rank of `sizes`, in the order in which the
+/// engine does it. All ranks of a stage get the same number of pieces, some of which may be empty.
+/// A call along axes of size 1 is left out.
+std::vector<Work> work_of(const Action& action, Size microbatch, const Plan& plan,
+                          const WorkSizes& sizes);
 
 /// Boxes of ranks with equal work.
 struct EqualWork {

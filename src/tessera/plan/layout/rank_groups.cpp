@@ -40,10 +40,11 @@ void cut_parameter(MeshCuts& cuts, const Plan& plan, const ParameterLayout& layo
 /// Returns true if calls depend on the coordinate along `model`. Only an all-to-all along `model`
 /// and a message with a rank's own piece do: buckets have equal sizes on all ranks of `model`.
 bool depends_on_model_coordinate(const StagePlan& stage) {
-  return std::any_of(stage.actions.begin(), stage.actions.end(), [&](const Action& action) {
-    if (!action.call || action.call->payload != Payload::own_tensor) return false;
-    return action.call->operation == Operation::all_to_all ||
-           stage.slots[action.message()].along_model.is_shard();
+  return std::any_of(stage.actions.begin(), stage.actions.end(), [&](const ListedAction& listed) {
+    if (const auto* move = listed.as<Move>())
+      return move->call && move->call->operation == Operation::all_to_all;
+    const auto* message = listed.as<Message>();
+    return message != nullptr && stage.slots[message->tensor].along_model.is_shard();
   });
 }
 

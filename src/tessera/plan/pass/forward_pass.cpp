@@ -155,25 +155,24 @@ void ForwardPass::lower_layer(Size l) {
   if (const Size columns = row.saved_columns(layer); columns > 0)
     saved_[l] = tensors_.add(layer.name + ".saved", TensorRole::activation,
                              {layer.positions, columns}, at_.output(l), input_.state_type);
-  Action action{.operation = StepOperation::forward,
-                .index = l,
-                .operands = {.inputs = std::move(inputs), .output = made_[l], .saved = saved_[l]},
-                .recomputes = recomputes};
-  tensors_.rings(layer) ? lower_ring(std::move(action)) : tensors_.emit(std::move(action));
+  Forward forward{{.layer = l, .inputs = std::move(inputs), .output = made_[l], .saved = saved_[l]},
+                  recomputes};
+  tensors_.rings(layer) ? lower_ring(std::move(forward)) : tensors_.emit(std::move(forward));
 }
 
 /// Emits a layer part by part. While a part is computed, its keys and values go on to the next
 /// rank.
-void ForwardPass::lower_ring(Action action) {
-  action.operands.terms = ring_sums(action.index);
-  SlotId& now = action.operands.inputs.back();
-  for (action.part = 0; action.part < tensors_.ring_size(); ++action.part) {
+void ForwardPass::lower_ring(Forward forward) {
+  forward.ring_sums = ring_sums(forward.layer);
+  SlotId& now = forward.inputs.back();
+  for (forward.ring_part = 0; forward.ring_part < tensors_.ring_size(); ++forward.ring_part) {
     const SlotId held = now;
-    const bool goes_on = action.part + 1 < tensors_.ring_size();
+    const bool goes_on = forward.ring_part + 1 < tensors_.ring_size();
     const SlotId next =
-        goes_on ? tensors_.add_shifted(held, TensorRole::activation, action.part + 1) : no_slot;
+        goes_on ? tensors_.add_shifted(held, TensorRole::activation, forward.ring_part + 1)
+                : no_slot;
     if (goes_on) tensors_.pass_on(held, next, Phase::start);
-    tensors_.emit(action);
+    tensors_.emit(forward);
     if (goes_on) tensors_.pass_on(held, next, Phase::finish);
     now = next;
   }
@@ -208,8 +207,7 @@ SlotId ForwardPass::lower_loss() {
   const SlotId gradient =
       tensors_.add(tensors_.slot(prediction).path + ".gradient", TensorRole::gradient,
                    PassTensors::extent_of(tensors_.slot(prediction)), of_loss());
-  Action action{.operation = StepOperation::loss,
-                .operands = {.inputs = {prediction, slot_of_y}, .output_gradient = gradient}};
+  Loss loss{.prediction = prediction, .gradient = gradient};
   const Size blocks = softmax_blocks(input_);
   if (of_loss().model.is_shard() || blocks > 1) {
     const Extent terms{
@@ -221,10 +219,9 @@ SlotId ForwardPass::lower_loss() {
     };
     const SlotId own = add_terms(of_loss());
     const SlotId all = of_loss().model.is_shard() ? add_terms({}) : own;
-    tensors_.emit({.operation = StepOperation::loss_terms,
-                   .operands = {.inputs = {prediction, slot_of_y}, .terms = own}});
+    tensors_.emit(PartialLoss{prediction, own});
     if (own != all) tensors_.redistribute(own, all, false);
-    action.operands.terms = all;
+    loss.terms = all;
   }
   if (input_.loss == LossKind::relative_l2 && tensors_.splits_positions()) {
     const auto add_terms = [&](Placement context, SlotId in_memory_of) {
@@ -232,12 +229,11 @@ SlotId ForwardPass::lower_loss() {
                           input_.state_type, in_memory_of);
     };
     const SlotId own = add_terms(as_terms, no_slot), all = add_terms({}, own);
-    tensors_.emit({.operation = StepOperation::loss_terms,
-                   .operands = {.inputs = {prediction, slot_of_y}, .terms = own}});
+    tensors_.emit(PartialLoss{prediction, own});
     tensors_.redistribute(own, all, true);
-    action.operands.terms = all;
+    loss.terms = all;
   }
-  tensors_.emit(std::move(action));
+  tensors_.emit(loss);
   return gradient;
 }
 

@@ -76,7 +76,7 @@ class ForwardPass {
   SlotId copy_of(SlotId raw, Along needed, SlotId in_memory_of = no_slot);
   SlotId replaced_input(Size l, const std::vector<SlotId>& inputs) const;
   void lower_layer(Size l);
-  void lower_ring(Action action);
+  void lower_ring(Forward forward);
   SlotId lower_loss();
 
   const PlanInput& input_;

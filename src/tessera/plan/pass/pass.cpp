@@ -145,18 +145,16 @@ class BackwardPass {
     contributions_[l].clear();
 
     const bool splits_weights = splits_weights_of(layer);
-    Action action{.operation = StepOperation::backward,
-                  .index = l,
-                  .operands = operands_of(l, dy, row.reads_inputs(layer) && !splits_weights),
-                  .gradients = splits_weights ? Gradients::of_inputs : Gradients::all};
-    if (row.reads_output(layer)) action.operands.output = forward_.made(l);
+    Backward backward = read_by(l, dy, row.reads_inputs(layer) && !splits_weights);
+    if (splits_weights) backward.gradients = Gradients::of_inputs;
+    if (row.reads_output(layer)) backward.output = forward_.made(l);
     Contributions contributions;
     const bool rings = tensors_.rings(layer);
     for (std::size_t i = 0; i < layer.inputs.size() - (rings ? 1 : 0); ++i)
-      add_input_gradient(action, i, contributions);
-    if (rings) lower_ring(action, contributions);
+      add_input_gradient(backward, i, contributions);
+    if (rings) lower_ring(backward, contributions);
 
-    const std::vector<SlotId>& made = action.operands.input_gradients;
+    const std::vector<SlotId>& made = backward.input_gradients;
     const bool has_input_gradient =
         std::any_of(made.begin(), made.end(), [](SlotId id) { return id != no_slot; });
     // A layer without parameters that passes its gradient on computes nothing.
@@ -164,7 +162,7 @@ class BackwardPass {
       // lower_ring() has emitted the parts.
     } else if (splits_weights ? has_input_gradient
                               : !layer.parameters.empty() || !row.passes_gradient(layer))
-      tensors_.emit(std::move(action));
+      tensors_.emit(std::move(backward));
     if (splits_weights) lower_weights(l, dy);
     for (const auto& [producer, contribution] : contributions)
       add_or_accumulate(producer, contribution);
@@ -175,27 +173,29 @@ class BackwardPass {
   /// Emits a layer part by part. Keys and values go round as in the forward pass. Each rank adds
   /// its own gradients to those that come from the rank before and sends the sum on, while it
   /// computes the next part; the last sum arrives where it belongs.
-  void lower_ring(Action action, Contributions& contributions) {
-    const Size l = action.index, parts = tensors_.ring_size(), producer = layers_[l].inputs.back();
-    action.operands.terms = forward_.ring_sums(l);
-    SlotId keys = action.operands.inputs.back(), sent = no_slot, sum = no_slot;
-    action.operands.input_gradients.push_back(no_slot);
-    for (action.part = 0; action.part < parts; ++action.part) {
-      const SlotId own = tensors_.add_shifted(keys, TensorRole::gradient, action.part);
-      const bool goes_on = action.part + 1 < parts;
+  void lower_ring(Backward backward, Contributions& contributions) {
+    const Size l = backward.layer, parts = tensors_.ring_size(),
+               producer = layers_[l].inputs.back();
+    backward.ring_sums = forward_.ring_sums(l);
+    SlotId keys = backward.inputs.back(), sent = no_slot, sum = no_slot;
+    backward.input_gradients.push_back(no_slot);
+    for (backward.ring_part = 0; backward.ring_part < parts; ++backward.ring_part) {
+      const SlotId own = tensors_.add_shifted(keys, TensorRole::gradient, backward.ring_part);
+      const bool goes_on = backward.ring_part + 1 < parts;
       const SlotId next =
-          goes_on ? tensors_.add_shifted(keys, TensorRole::activation, action.part + 1) : no_slot;
+          goes_on ? tensors_.add_shifted(keys, TensorRole::activation, backward.ring_part + 1)
+                  : no_slot;
       if (goes_on) tensors_.pass_on(keys, next, Phase::start);
-      action.operands.inputs.back() = keys;
-      action.operands.input_gradients.back() = own;
-      tensors_.emit(action);
+      backward.inputs.back() = keys;
+      backward.input_gradients.back() = own;
+      tensors_.emit(backward);
       if (goes_on) tensors_.pass_on(keys, next, Phase::finish);
       if (sum != no_slot) {
         tensors_.pass_on(sent, sum, Phase::finish);
         tensors_.accumulate(sum, own, true);
       }
       sent = own;
-      sum = tensors_.add_shifted(keys, TensorRole::gradient, action.part + 1);
+      sum = tensors_.add_shifted(keys, TensorRole::gradient, backward.ring_part + 1);
       tensors_.pass_on(sent, sum, Phase::start);
       keys = next;
     }
@@ -207,23 +207,23 @@ class BackwardPass {
     contributions.push_back({producer, {sum, at_.input_gradient(l, 1)}});
   }
 
-  /// Returns the operands of a backward action without input_gradients.
-  Operands operands_of(Size l, SlotId dy, bool reads_inputs) {
-    Operands operands{.output_gradient = dy};
+  /// Returns the backward pass of a layer, with the tensors that it reads.
+  Backward read_by(Size l, SlotId dy, bool reads_inputs) {
+    Backward backward{{.layer = l}, dy};
     for (std::size_t i = 0; i < layers_[l].inputs.size(); ++i)
-      operands.inputs.push_back(reads_inputs ? forward_.input_again(l, i) : no_slot);
-    operands.saved = forward_.saved(l);
-    return operands;
+      backward.inputs.push_back(reads_inputs ? forward_.input_again(l, i) : no_slot);
+    backward.saved = forward_.saved(l);
+    return backward;
   }
 
-  /// Adds the gradient of input `i` to the operands of a backward action. The layer passes its
+  /// Adds the gradient of input `i` to a backward pass. The layer passes its
   /// output gradient on, adds to a contribution that the producer already has, or writes a new one,
   /// which may replace the output gradient.
-  void add_input_gradient(Action& action, std::size_t i, Contributions& contributions) {
-    const Size l = action.index, producer = layers_[l].inputs[i];
+  void add_input_gradient(Backward& backward, std::size_t i, Contributions& contributions) {
+    const Size l = backward.layer, producer = layers_[l].inputs[i];
     const LayerRow& row = row_of(layers_[l]);
-    const SlotId dy = action.operands.output_gradient;
-    std::vector<SlotId>& gradients = action.operands.input_gradients;
+    const SlotId dy = backward.output_gradient;
+    std::vector<SlotId>& gradients = backward.input_gradients;
     if (producer == LayerSpec::data || !needs_gradient_[producer] ||
         row.expression.inputs[i].gradient.empty())
       return gradients.push_back(no_slot);
@@ -236,7 +236,7 @@ class BackwardPass {
     if (row.adds_gradient && layers_[l].inputs.size() == 1 && !input_.numerics.reproducible)
       if (const Contribution* held = find(producer, placement);
           held != nullptr && held->slot != dy && is_only_user(held->slot, producer)) {
-        action.adds = true;
+        backward.adds = true;
         return gradients.push_back(held->slot);
       }
     const bool is_taken = std::any_of(gradients.begin(), gradients.end(), [&](SlotId id) {
@@ -258,12 +258,10 @@ class BackwardPass {
   /// Emits the gradients of a layer's weights to the list of the chunk that runs later.
   void lower_weights(Size l, SlotId dy) {
     tensors_.emit_to(&ChunkPass::weights);
-    Action action{.operation = StepOperation::backward,
-                  .index = l,
-                  .operands = operands_of(l, dy, true),
-                  .gradients = Gradients::of_parameters};
-    action.operands.input_gradients.assign(layers_[l].inputs.size(), no_slot);
-    tensors_.emit(std::move(action));
+    Backward backward = read_by(l, dy, true);
+    backward.gradients = Gradients::of_parameters;
+    backward.input_gradients.assign(layers_[l].inputs.size(), no_slot);
+    tensors_.emit(std::move(backward));
     tensors_.emit_to(&ChunkPass::backward);
   }
 

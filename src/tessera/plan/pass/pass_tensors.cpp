@@ -18,15 +18,11 @@ Along packed_placements(const Slot& from, const RedistributedBlock& block) {
   return packed;
 }
 
-/// Returns the call of a redistribution; none if the transition is local. No rank holds the full
-/// buffer of an all-to-all, so its payload is the rank's own block.
-std::optional<ActionCall> call_of(const Slot& from, const RedistributedBlock& block) {
-  const Transition change = transition(block.before, block.after);
-  const std::optional<Operation> operation = operation_of(change);
+/// Returns the call of a redistribution; none if the transition is local.
+std::optional<MoveCall> call_of(const RedistributedBlock& block) {
+  const auto operation = operation_of(transition(block.before, block.after));
   if (!operation) return std::nullopt;
-  return ActionCall{block.ranks, *operation,
-                    change == Transition::all_to_all ? Payload::own_tensor : Payload::tensor,
-                    from.type, content_of(from)};
+  return MoveCall{block.ranks, *operation};
 }
 
 }  // namespace
@@ -112,9 +108,7 @@ void PassTensors::redistribute(SlotId from, SlotId to, bool may_overwrite) {
   if (packed_elements(block.before, block.after, block.shape, block.num_ranks, 0) > 0)
     scratch = add(slot(to).path + ".packed", TensorRole::scratch, extent_of(slot(to)),
                   packed_placements(slot(from), block), slot(from).type);
-  emit({.operation = StepOperation::redistribute,
-        .operands = {.from = from, .to = to, .scratch = scratch},
-        .call = call_of(slot(from), block)});
+  emit(Move{from, to, scratch, call_of(block)});
 }
 
 bool PassTensors::rings(const LayerSpec& layer) const {
@@ -132,25 +126,16 @@ SlotId PassTensors::add_shifted(SlotId keys, TensorRole role, Size shift) {
 }
 
 void PassTensors::pass_on(SlotId from, SlotId to, Phase phase) {
-  const auto call = [&](Operation operation) {
-    return ActionCall{RankSet::context, operation, Payload::own_tensor, slot(to).type,
-                      content_of(slot(to))};
-  };
-  emit({.operation = StepOperation::receive,
-        .phase = phase,
-        .operands = {.to = to},
-        .call = call(Operation::receive),
-        .tag = to});
-  emit({.operation = StepOperation::send,
-        .phase = phase,
-        .operands = {.from = from},
-        .call = call(Operation::send),
-        .tag = to});
+  for (const bool sends : {false, true})
+    emit(Message{.sends = sends,
+                 .tensor = sends ? from : to,
+                 .ranks = RankSet::context,
+                 .tag = to,
+                 .phase = phase});
 }
 
 void PassTensors::accumulate(SlotId from, SlotId to, bool adds) {
-  emit(
-      {.operation = StepOperation::accumulate, .operands = {.from = from, .to = to}, .adds = adds});
+  emit(Accumulate{from, to, adds});
 }
 
 }  // namespace tessera::detail

@@ -9,8 +9,6 @@
 namespace tessera {
 namespace {
 
-using enum StepOperation;
-
 /// Makes the list of one stage, action by action. It is used once, for a step or for an evaluation.
 class Scheduler {
  public:
@@ -36,27 +34,29 @@ class Scheduler {
     last_kind_.assign(buckets_.size(), kinds_of(shape_.schedule)[1]);
     for (const ChunkPass& chunk : pass.chunks)
       for (const Action& action : chunk.weights)
-        if (action.gradients == Gradients::of_parameters)
-          last_kind_[bucket_of_layer_[action.index]] = PassKind::weight_gradients;
+        if (const auto* backward = std::get_if<Backward>(&action))
+          if (backward->gradients == Gradients::of_parameters)
+            last_kind_[bucket_of_layer_[backward->layer]] = PassKind::weight_gradients;
   }
 
   /// Lists a step.
-  std::vector<Action> step(const std::vector<PipelineAction>& list) {
+  std::vector<ListedAction> step(const std::vector<PipelineAction>& list) {
     const bool has_loss = stage_ + 1 == shape_.stages;
-    if (has_loss && input_.model.ignore_index) add(count_targets);
+    if (has_loss && input_.model.ignore_index) add(CountTargets{{RankSet::batch}});
     gather_first();
     repeated_.before = static_cast<Size>(actions_.size());
     for (const PipelineAction& action : list) add(action);
     finish_scatter();
     for (Size b = size() - 1; b >= 0; --b)
-      if (has_replicas(b)) add(reduce, b, input_.overlap ? Phase::finish : Phase::whole);
+      if (has_replicas(b)) reduce(b, input_.overlap ? Phase::finish : Phase::whole);
     if (input_.mesh.size_of("model") > 1 && !input_.numerics.reproducible)
       for (Size u = 0; u < static_cast<Size>(units_.size()); ++u)
-        if (units_[u].partial_gradients.count > 0) add(reduce_rows, u);
-    for (std::size_t o = 0; o < step_operation_rows.size(); ++o)
-      if (const auto ends_step = step_operation_rows[o].ends_step; ends_step && ends_step(input_))
-        add(static_cast<StepOperation>(o));
-    for (Size b = 0; sharding_.moments && !sharding_.parameters && b < size(); ++b) add(gather, b);
+        if (units_[u].partial_gradients.count > 0) add(ReduceRows{u});
+    if (input_.looks_for_infinities()) add(CheckFinite{{RankSet::mesh}});
+    if (input_.clips_by_norm && input_.numerics.reproducible) add(FindLargest{{RankSet::split}});
+    if (input_.clips_by_value || input_.clips_by_norm) add(Clip{{RankSet::split}});
+    add(Update{});
+    for (Size b = 0; sharding_.moments && !sharding_.parameters && b < size(); ++b) gather(b);
     return std::move(actions_);
   }
 
@@ -65,7 +65,7 @@ class Scheduler {
 
   /// Lists the evaluation. Each microbatch passes all chunks before the next one, so messages go in
   /// one direction only.
-  std::vector<Action> evaluation() {
+  std::vector<ListedAction> evaluation() {
     gather_first();
     repeated_.before = static_cast<Size>(actions_.size());
     for (Size m = 0; m < shape_.microbatches; ++m)
@@ -110,12 +110,11 @@ class Scheduler {
 
   void add(const PipelineAction& action) {
     begin_microbatch(action.pass.microbatch);
-    const PlacedPass at{stage_, action.pass};
     switch (action.step) {
       case PipelineStep::start_receive:
-        return add_messages(receive, Phase::start, producer_of(at, shape_), received(action.pass));
+        return receive(action.pass, Phase::start);
       case PipelineStep::finish_receive:
-        return add_messages(receive, Phase::finish, producer_of(at, shape_), received(action.pass));
+        return receive(action.pass, Phase::finish);
       case PipelineStep::compute: {
         const Size begin = static_cast<Size>(actions_.size());
         add_pass(action.pass);
@@ -123,48 +122,36 @@ class Scheduler {
         return;
       }
       case PipelineStep::start_send:
-        return add_messages(send, Phase::start, consumer_of(at, shape_), sent(action.pass));
+        return send(action.pass, Phase::start);
       case PipelineStep::finish_send:
-        return add_messages(send, Phase::finish, consumer_of(at, shape_), sent(action.pass));
+        return send(action.pass, Phase::finish);
     }
   }
 
   const ChunkPass& chunk(const StagePass& pass) const { return pass_.chunks[pass.chunk]; }
-  const std::vector<BoundaryTensor>& received(const StagePass& pass) const {
-    return pass.kind == PassKind::forward ? chunk(pass).inputs : chunk(pass).output_gradients;
+  void receive(const StagePass& pass, Phase phase) {
+    const bool is_forward = pass.kind == PassKind::forward;
+    const std::optional<PlacedPass> other = producer_of({stage_, pass}, shape_);
+    for (const auto& [slot, tag] : is_forward ? chunk(pass).inputs : chunk(pass).output_gradients)
+      add(Message{false, slot, RankSet::pipeline, other->stage, tag, phase});
   }
-  const std::vector<BoundaryTensor>& sent(const StagePass& pass) const {
-    return pass.kind == PassKind::forward ? chunk(pass).outputs : chunk(pass).input_gradients;
-  }
-
-  void add_messages(StepOperation operation, Phase phase, const std::optional<PlacedPass>& other,
-                    const std::vector<BoundaryTensor>& tensors) {
-    for (const BoundaryTensor& tensor : tensors) {
-      const Slot& slot = pass_.slots[tensor.slot];
-      Operands operands;
-      (operation == send ? operands.from : operands.to) = tensor.slot;
-      actions_.push_back(
-          {.operation = operation,
-           .phase = phase,
-           .microbatch = microbatch_,
-           .operands = std::move(operands),
-           .call = ActionCall{RankSet::pipeline,
-                              operation == send ? Operation::send : Operation::receive,
-                              Payload::own_tensor, slot.type, content_of(slot)},
-           .peer = other->stage,
-           .tag = tensor.tag});
-    }
+  void send(const StagePass& pass, Phase phase) {
+    const bool is_forward = pass.kind == PassKind::forward;
+    const std::optional<PlacedPass> other = consumer_of({stage_, pass}, shape_);
+    for (const auto& [slot, tag] : is_forward ? chunk(pass).outputs : chunk(pass).input_gradients)
+      add(Message{true, slot, RankSet::pipeline, other->stage, tag, phase});
   }
 
-  void add(StepOperation operation, Size index = 0, Phase phase = Phase::whole) {
-    const auto call = row_of(operation).call;
-    actions_.push_back({.operation = operation,
-                        .phase = phase,
-                        .index = index,
-                        .microbatch = microbatch_,
-                        .call = call ? call(input_) : std::nullopt});
-    if (row_of(operation).subject == ActionSubject::bucket && buckets_[index].of_experts)
-      actions_.back().call->ranks = for_experts(actions_.back().call->ranks);
+  void add(Action action) { actions_.push_back({std::move(action), microbatch_}); }
+  void gather(Size bucket, Phase phase = Phase::whole) {
+    add(Gather{on(bucket, RankSet::shard, phase)});
+  }
+  void reduce_scatter(Size bucket, Phase phase = Phase::whole) {
+    add(ReduceScatter{on(bucket, RankSet::shard, phase)});
+  }
+  void reduce(Size bucket, Phase phase) { add(Reduce{on(bucket, RankSet::replica, phase)}); }
+  BucketMove on(Size bucket, RankSet ranks, Phase phase) const {
+    return {bucket, buckets_[bucket].of_experts ? for_experts(ranks) : ranks, phase};
   }
 
   bool last_microbatch() const { return microbatch_ + 1 == input_.microbatches; }
@@ -174,11 +161,11 @@ class Scheduler {
     return pass.kind == PassKind::weight_gradients ? chunk(pass).weights : chunk(pass).backward;
   }
 
-  /// Returns the bucket of the layer on which an action works; none if the action works on
-  /// something else or the layer has no parameters.
+  /// Returns the bucket of the layer that an action computes; none if it computes none or the layer
+  /// has no parameters.
   Size bucket_of(const Action& action) const {
-    return row_of(action.operation).subject == ActionSubject::layer ? bucket_of_layer_[action.index]
-                                                                    : none;
+    const Compute* const compute = compute_of(action);
+    return compute == nullptr ? none : bucket_of_layer_[compute->layer];
   }
 
   /// Adds the actions of a pass, with the gathers and reductions of the buckets that it uses.
@@ -187,7 +174,7 @@ class Scheduler {
     const std::vector<Action>& planned = actions_of(of);
     std::map<Size, std::size_t> last;  // by bucket, its last action that changes gradients
     for (std::size_t i = 0; i < planned.size(); ++i)
-      if (!planned[i].is(forward)) last[bucket_of(planned[i])] = i;
+      if (!std::holds_alternative<Forward>(planned[i])) last[bucket_of(planned[i])] = i;
     Size in_use = none, complete = none;
     for (std::size_t i = 0; i < planned.size(); ++i) {
       const Size bucket = bucket_of(planned[i]);
@@ -197,11 +184,10 @@ class Scheduler {
         gather_before(bucket, next_bucket(planned, i), is_backward);
       }
       if (bucket != none && is_backward && last[bucket] == i) complete = bucket;
-      actions_.push_back(planned[i]);
-      actions_.back().microbatch = microbatch_;
-      if (planned[i].is(backward) && planned[i].gradients != Gradients::of_inputs &&
-          rows_after_[planned[i].index] != none)
-        add(reduce_rows, rows_after_[planned[i].index]);
+      add(planned[i]);
+      if (const auto* backward = std::get_if<Backward>(&planned[i]))
+        if (backward->gradients != Gradients::of_inputs && rows_after_[backward->layer] != none)
+          add(ReduceRows{rows_after_[backward->layer]});
     }
     if (!is_backward) return;
     reduce_after(complete, of.kind);
@@ -228,7 +214,7 @@ class Scheduler {
   }
   /// Gathers all buckets before the first of these microbatches, which is one of the repeated ones.
   void gather_first() {
-    for (Size b = 0; gathers_first() && b < size(); ++b) add(gather, b);
+    for (Size b = 0; gathers_first() && b < size(); ++b) gather(b);
   }
 
   /// Adds the gather of a bucket before its use. With `prefetch`, also starts the gather of the
@@ -237,12 +223,12 @@ class Scheduler {
     if (!sharding_.parameters || gathers_first()) return;
     if (input_.has_stages()) return gather_once(bucket);
     if (!is_backward || !stays_gathered(bucket)) {
-      add(gather, bucket, in_flight_ == bucket ? Phase::finish : Phase::whole);
+      gather(bucket, in_flight_ == bucket ? Phase::finish : Phase::whole);
       if (in_flight_ == bucket) in_flight_ = none;
     }
     if (!input_.prefetch || next == none || (is_backward && stays_gathered(next))) return;
     if ((next - bucket) % 2 == 0) return;
-    add(gather, next, Phase::start);
+    gather(next, Phase::start);
     in_flight_ = next;
   }
 
@@ -250,11 +236,11 @@ class Scheduler {
   /// backward passes of different microbatches alternate, so all buckets stay gathered to the end.
   void gather_once(Size bucket) {
     if (bucket < gathered_) return;
-    add(gather, bucket, in_flight_ == bucket ? Phase::finish : Phase::whole);
+    gather(bucket, in_flight_ == bucket ? Phase::finish : Phase::whole);
     in_flight_ = none;
     gathered_ = bucket + 1;
     if (!input_.prefetch || gathered_ == size()) return;
-    add(gather, gathered_, Phase::start);
+    gather(gathered_, Phase::start);
     in_flight_ = gathered_;
   }
 
@@ -263,12 +249,12 @@ class Scheduler {
   void reduce_after(Size bucket, PassKind kind) {
     if (bucket == none || kind != last_kind_[bucket]) return;
     if (input_.reduces_every_microbatch() || (sharding_.moments && last_microbatch())) {
-      if (!input_.overlap) return add(reduce_scatter, bucket);
+      if (!input_.overlap) return reduce_scatter(bucket);
       finish_scatter();
-      add(reduce_scatter, bucket, Phase::start);
+      reduce_scatter(bucket, Phase::start);
       scattering_ = bucket;
     } else if (!sharding_.moments && has_replicas(bucket) && input_.overlap && last_microbatch()) {
-      add(reduce, bucket, Phase::start);
+      reduce(bucket, Phase::start);
     }
   }
 
@@ -277,8 +263,8 @@ class Scheduler {
   /// one.
   void finish_scatter() {
     if (scattering_ == none) return;
-    add(reduce_scatter, scattering_, Phase::finish);
-    if (has_replicas(scattering_) && last_microbatch()) add(reduce, scattering_, Phase::start);
+    reduce_scatter(scattering_, Phase::finish);
+    if (has_replicas(scattering_) && last_microbatch()) reduce(scattering_, Phase::start);
     scattering_ = none;
   }
 
@@ -300,7 +286,7 @@ class Scheduler {
   Size gathered_ = 0;       ///< number of buckets that gather_once() has gathered
   Size in_flight_ = none;   ///< bucket with a started gather
   Size scattering_ = none;  ///< bucket with a started reduce-scatter
-  std::vector<Action> actions_;
+  std::vector<ListedAction> actions_;
   Repetition repeated_;
   std::vector<PassSpan> passes_;
 };

@@ -16,11 +16,11 @@ struct StageSchedule {
   /// One step: the passes of the microbatches and the messages between stages, a gather before a
   /// bucket is used and a reduction after its last backward action; then clipping, the update and
   /// gathers of updated parameters.
-  std::vector<Action> step;
+  std::vector<ListedAction> step;
   Repetition repeated;           ///< repeated part of `step`
   std::vector<PassSpan> passes;  ///< positions of the passes in `step`
   /// The forward passes and losses of a batch.
-  std::vector<Action> evaluation;
+  std::vector<ListedAction> evaluation;
   Repetition evaluation_repeated;  ///< repeated part of `evaluation`
 };
 
