@@ -8,13 +8,9 @@
 #include <fmt/format.h>
 
 #include <tessera/base/text.hpp>
-#include <tessera/plan/action_text.hpp>
-#include <tessera/plan/checkpoint_plan.hpp>
 #include <tessera/plan/folded_text.hpp>
-#include <tessera/plan/layout/rank_groups.hpp>
 #include <tessera/plan/pipeline/pipeline_timeline.hpp>
-#include <tessera/plan/plan_parts.hpp>
-#include <tessera/plan/plan_text.hpp>
+#include <tessera/plan/plan_document.hpp>
 #include <tessera/tensor/mesh_layout.hpp>
 
 namespace tessera {
@@ -41,15 +37,17 @@ std::string part_text(const Slot& tensor, const LocalPart& part) {
 /// Up to this number of lines, the grid of ranks belongs to the summary.
 constexpr auto most_grid_lines = 8;
 
-void write_mesh(std::string& out, const Plan& plan, const Topology& topology, bool in_full) {
-  out += fmt::format(
-      "Mesh {} ({}{}), strategy {}\n", plan.input.mesh.to_string(),
-      counted(plan.input.mesh.num_ranks(), "rank"),
-      plan.input.threads > 0 ? fmt::format(" of {}", counted(plan.input.threads, "thread")) : "",
-      name_of(plan.input.strategy));
-  const std::string grid = layout_text(plan.input.mesh);
-  if (in_full || std::count(grid.begin(), grid.end(), '\n') <= most_grid_lines) out += grid;
-  out += nodes_line(topology, plan.input.mesh);
+void write_mesh(std::string& out, const PlanDocument& document) {
+  const PlanInput& input = document.plan.input;
+  out +=
+      fmt::format("Mesh {} ({}{}), strategy {}\n", input.mesh.to_string(),
+                  counted(input.mesh.num_ranks(), "rank"),
+                  input.threads > 0 ? fmt::format(" of {}", counted(input.threads, "thread")) : "",
+                  name_of(input.strategy));
+  const std::string grid = layout_text(input.mesh);
+  if (document.parts.tensors || std::count(grid.begin(), grid.end(), '\n') <= most_grid_lines)
+    out += grid;
+  out += nodes_line(document.topology, input.mesh);
 }
 
 std::string types_text(const PlanInput& input) {
@@ -76,22 +74,18 @@ std::array<std::string, 3> split_at_number(const std::string& path) {
 }
 
 /// Returns the tensors of a stage. Those of blocks that differ in their number only share a row.
-std::vector<TensorRow> tensor_rows(const Plan& plan, std::size_t stage) {
+std::vector<TensorRow> tensor_rows(const std::vector<PlanDocument::Tensor>& tensors) {
   std::vector<TensorRow> rows;
   std::map<std::vector<std::string>, std::size_t> known;
-  for (const Slot& tensor : plan.stages[stage].slots) {
-    TensorRow row{std::string(name_of(tensor.role)),
-                  tensor.path,
-                  to_string(tensor.shape),
-                  spec_of(plan, tensor),
-                  {},
-                  {}};
-    const GroupedRanks<LocalPart> parts = parts_of(plan, static_cast<Size>(stage), tensor);
-    for (const RankGroup<LocalPart>& group : parts.groups) {
+  for (const PlanDocument::Tensor& tensor : tensors) {
+    const Slot& slot = *tensor.slot;
+    TensorRow row{
+        std::string(name_of(slot.role)), slot.path, to_string(slot.shape), tensor.spec, {}, {}};
+    for (const RankGroup<LocalPart>& group : tensor.local.groups) {
       if (!row.local.empty()) row.local += "; ";
-      row.local += part_text(tensor, group.value) + " on " + parts.boxes.describe(group.boxes);
+      row.local += part_text(slot, group.value) + " on " + tensor.local.boxes.describe(group.boxes);
     }
-    const auto [name, number, rest] = split_at_number(tensor.path);
+    const auto [name, number, rest] = split_at_number(slot.path);
     const int block = number.empty() ? 0 : std::stoi(number);
     const auto [at, is_new] =
         known.try_emplace({row.role, name, rest, row.shape, row.spec, row.local}, rows.size());
@@ -110,24 +104,27 @@ std::vector<TensorRow> tensor_rows(const Plan& plan, std::size_t stage) {
   return rows;
 }
 
-void write_tensors(std::string& out, const Plan& plan) {
+void write_tensors(std::string& out, const PlanDocument& document) {
+  const Plan& plan = document.plan;
   out += fmt::format("\nTensors of a microbatch ({})\n{:<12} {:<25} {:<14} {:<18} {}\n",
                      types_text(plan.input), "  role", "path", "global shape", "PartitionSpec",
                      "local shape");
-  bool in_shares = false;
+  std::string shares_over;
   for (std::size_t stage = 0; stage < plan.stages.size(); ++stage) {
     if (plan.stages.size() > 1)
       out += fmt::format(" stage {}: {}\n", stage, layers_text(plan, plan.stages[stage]));
-    for (const TensorRow& row : tensor_rows(plan, stage))
+    for (const TensorRow& row : tensor_rows(document.stages[stage].tensors))
       out += fmt::format("  {:<10} {:<25} {:<14} {:<18} {}\n", row.role, row.path, row.shape,
                          row.spec, row.local);
-    for (const Slot& tensor : plan.stages[stage].slots) in_shares = in_shares || tensor.in_shares;
+    for (const PlanDocument::Tensor& tensor : document.stages[stage].tensors)
+      if (tensor.slot->in_shares && (shares_over.empty() || tensor.slot->experts == 0))
+        shares_over = tensor.shares_over;
   }
-  if (in_shares)
+  if (!shares_over.empty())
     out += fmt::format(
         "  \"n of (...)\": a rank keeps n elements of its block, those in its share of "
         "the flat bucket over {}{}\n",
-        shares_over(plan, false),
+        shares_over,
         plan.input.mesh.size_of("expert") > 1 ? ", those of experts without expert" : "");
 }
 
@@ -137,40 +134,36 @@ void write_model(std::string& out, const Plan& plan) {
 }
 
 /// Writes the memory of the ranks that need most, and how much the others need.
-void write_memory(std::string& out, const Plan& plan, const AlikeRanks& alike) {
-  const auto memory_of = [&](const RankBoxes::Group& ranks) {
-    return plan.memory(alike.first_rank(ranks));
+void write_memory(std::string& out, const PlanDocument& document) {
+  const auto total = [](const PlanDocument::Memory& memory) { return memory.bytes.total(); };
+  const auto less = [&](const PlanDocument::Memory& a, const PlanDocument::Memory& b) {
+    return total(a) < total(b);
   };
-  const RankBoxes::Group* most = nullptr;
-  Size least_bytes = 0, most_bytes = 0;
-  for (const RankBoxes::Group& ranks : alike.groups) {
-    const Size bytes = memory_of(ranks).total();
-    least_bytes = most == nullptr ? bytes : std::min(least_bytes, bytes);
-    if (most == nullptr || bytes > most_bytes) most = &ranks, most_bytes = bytes;
-  }
-  const MemoryPlan memory = memory_of(*most);
-  const bool are_all = alike.groups.size() == 1;
-  out += fmt::format("\nMemory per rank\n  {}{}: {}\n", alike.boxes.describe(*most),
-                     are_all                             ? ""
-                     : alike.boxes.num_ranks(*most) == 1 ? " needs most"
-                                                         : " need most",
-                     human_bytes(most_bytes));
+  const auto& all = document.memory;
+  const auto [ranks, bytes] = *std::max_element(all.begin(), all.end(), less);
+  const RankBoxes& boxes = document.alike.boxes;
+  out += fmt::format("\nMemory per rank\n  {}{}: {}\n", boxes.describe(ranks),
+                     all.size() == 1               ? ""
+                     : boxes.num_ranks(ranks) == 1 ? " needs most"
+                                                   : " need most",
+                     human_bytes(bytes.total()));
   for (const MemoryRow& row : memory_rows)
-    if (const Size bytes = memory.*row.bytes; bytes > 0)
-      out += fmt::format("    {:<15} {:>16} B\n", row.name, with_thousands(bytes));
-  if (!are_all) out += fmt::format("  the other ranks: {} or more\n", human_bytes(least_bytes));
+    if (const Size part = bytes.*row.bytes; part > 0)
+      out += fmt::format("    {:<15} {:>16} B\n", row.name, with_thousands(part));
+  if (all.size() > 1)
+    out += fmt::format("  the other ranks: {} or more\n",
+                       human_bytes(total(*std::min_element(all.begin(), all.end(), less))));
 }
 
 /// Writes the calls of rank 0 in a step, by axis and operation.
-void write_traffic(std::string& out, const Plan& plan, const Topology& topology) {
-  const std::vector<LedgerRow> rows = step_traffic(plan);
+void write_traffic(std::string& out, const PlanDocument& document) {
   out += "\nCalls of rank 0 in a step\n";
-  if (rows.empty()) out += "  none\n";
-  for (const LedgerRow& row : rows)
+  if (document.traffic.empty()) out += "  none\n";
+  for (const LedgerRow& row : document.traffic)
     out += fmt::format("  {:<12} {:<15} {:>6} call{} {:>18} B{}\n", row.axis,
                        name_of(row.operation), with_thousands(row.calls),
                        row.calls == 1 ? " " : "s", with_thousands(row.payload_bytes),
-                       crosses(plan, topology, row.axis) ? ", across nodes" : "");
+                       document.crosses(row.axis) ? ", across nodes" : "");
 }
 
 /// Writes what a fixed order of sums adds to the step of the first rank.
@@ -187,25 +180,24 @@ void write_numerics(std::string& out, const Plan& plan) {
       plan.memory(0).total() - ordinary.memory(0).total(), step_bytes(plan) - step_bytes(ordinary));
 }
 
-void write_collectives(std::string& out, const Plan& plan, const Topology& topology,
-                       const AlikeRanks& alike) {
-  for (const CallGroup& group : group_calls(plan, alike)) {
-    out += fmt::format("\nCollectives, on {}\n", alike.boxes.describe(group.ranks));
-    if (group.calls.empty()) out += "  none\n";
-    for (const CollectivePlan& c : group.calls)
+void write_collectives(std::string& out, const PlanDocument& document) {
+  for (const auto& [ranks, calls] : document.calls) {
+    out += fmt::format("\nCollectives, on {}\n", document.alike.boxes.describe(ranks));
+    if (calls.empty()) out += "  none\n";
+    for (const CollectivePlan& c : calls)
       out += fmt::format("  per {:<6} {:<8} {:<15} {:>3} call{} {:>14} B  {}{}\n",
                          name_of(c.cadence), c.axis, name_of(c.operation), c.calls,
                          c.calls == 1 ? " " : "s", with_thousands(c.payload_bytes), c.what,
-                         crosses(plan, topology, c.axis) ? ", across nodes" : "");
+                         document.crosses(c.axis) ? ", across nodes" : "");
   }
 }
 
-void write_checkpoint_bytes(std::string& out, const Plan& plan) {
-  if (!plan.input.writes_checkpoints) return;
+void write_checkpoint_bytes(std::string& out, const PlanDocument& document) {
+  if (!document.checkpoint) return;
   out += "\nCheckpoint bytes per rank\n";
-  const GroupedRanks<CheckpointBytes> bytes = group_checkpoint_bytes(plan);
-  for (const RankGroup<CheckpointBytes>& group : bytes.groups)
-    out += fmt::format("  {}: {} B written, {} B read\n", bytes.boxes.describe(group.boxes),
+  for (const RankGroup<CheckpointBytes>& group : document.checkpoint->groups)
+    out += fmt::format("  {}: {} B written, {} B read\n",
+                       document.checkpoint->boxes.describe(group.boxes),
                        with_thousands(group.value.written), with_thousands(group.value.read));
 }
 
@@ -227,7 +219,7 @@ void write_pipeline(std::string& out, const Plan& plan, bool draws) {
   out += "\n";
 }
 
-void write_schedule(std::string& out, const Plan& plan, const StagePlan& stage) {
+void write_schedule(std::string& out, const std::vector<PlanDocument::Entry>& actions) {
   out += "\n ";
   std::size_t column = 1;
   const auto write = [&](const std::string& text) {
@@ -240,11 +232,12 @@ void write_schedule(std::string& out, const Plan& plan, const StagePlan& stage) 
   };
   std::vector<std::string> texts;
   Size pending = 1;  // times of the previous action
-  list_actions(stage, [&](const ListedAction& listed, Size times) {
-    if (times < pending) texts.push_back(fmt::format("(the same for m1 to m{})", pending - 1));
-    pending = times;
-    texts.push_back(to_string(listed, plan, stage));
-  });
+  for (const PlanDocument::Entry& entry : actions) {
+    if (entry.times < pending)
+      texts.push_back(fmt::format("(the same for m1 to m{})", pending - 1));
+    pending = entry.times;
+    texts.push_back(entry.text);
+  }
   for (const std::string& text : folded(texts)) {
     int depth = 0;  // of parentheses, in which no line breaks
     std::size_t begin = 0;
@@ -261,21 +254,22 @@ void write_schedule(std::string& out, const Plan& plan, const StagePlan& stage) 
 
 }  // namespace
 
-std::string to_text(const Plan& plan, const Topology& topology, PlanParts parts) {
+std::string to_text(const PlanDocument& document) {
+  const Plan& plan = document.plan;
+  const PlanParts& parts = document.parts;
   std::string out;
-  const AlikeRanks alike = ranks_alike(plan);
-  write_mesh(out, plan, topology, parts.tensors);
+  write_mesh(out, document);
   write_model(out, plan);
-  if (parts.tensors) write_tensors(out, plan);
-  write_memory(out, plan, alike);
+  if (parts.tensors) write_tensors(out, document);
+  write_memory(out, document);
   write_numerics(out, plan);
-  parts.calls ? write_collectives(out, plan, topology, alike) : write_traffic(out, plan, topology);
-  if (parts.calls) write_checkpoint_bytes(out, plan);
+  parts.calls ? write_collectives(out, document) : write_traffic(out, document);
+  write_checkpoint_bytes(out, document);
   write_pipeline(out, plan, parts.schedule);
   for (std::size_t stage = 0; parts.schedule && stage < plan.stages.size(); ++stage) {
     out += "\nSchedule of a step";
     if (plan.stages.size() > 1) out += fmt::format(", stage {}", stage);
-    write_schedule(out, plan, plan.stages[stage]);
+    write_schedule(out, document.stages[stage].actions);
   }
   out += fmt::format(
       "\nSteps per epoch: {}\nFLOPs per step, all ranks: {} (forward {}, backward {}){}\n",
