@@ -6,7 +6,7 @@
 #include <fmt/format.h>
 
 #include <tessera/base/text.hpp>
-#include <tessera/config/setting_types.hpp>
+#include <tessera/config/settings.hpp>
 #include <tessera/predict/advice.hpp>
 #include <tessera/predict/simulate.hpp>
 #include <tessera/process/outcome.hpp>
@@ -50,6 +50,10 @@ std::string unknown_because(const CaseResult& result, const Machine* machine) {
   return "";
 }
 
+Json recomputation_of(const Config& config) {
+  return setting_of("training.activation_checkpointing").get(config);
+}
+
 /// Searches for a shorter step. Both steps are predicted on this machine: the prediction in a
 /// result may be that of an earlier launch.
 Untried search(const Case& fastest, const Machine& machine, const Summary& summary) {
@@ -63,7 +67,7 @@ Untried search(const Case& fastest, const Machine& machine, const Summary& summa
                  "",
                  std::string(name_of(training.distributed.strategy)),
                  one.mesh.to_string(),
-                 setting_types::as_json(training.activation_checkpointing),
+                 recomputation_of(one.config),
                  training.microbatches,
                  one.step.step_seconds,
                  own};
@@ -98,7 +102,7 @@ std::vector<Untried> untried(const Summary& summary, const std::vector<Case>& ca
 std::string untried_text(const std::vector<Untried>& list) {
   std::string text;
   Reasons unknown;
-  const std::string none = setting_types::as_json(TrainingConfig{}.activation_checkpointing);
+  const std::string none = recomputation_of({});
   for (const Untried& one : list)
     if (!one.unknown.empty())
       unknown[one.unknown].push_back(one.fastest);

@@ -8,12 +8,11 @@
 
 #include <tessera/base/error.hpp>
 #include <tessera/base/text.hpp>
+#include <tessera/base/toml_value.hpp>
 #include <tessera/config/config_rules.hpp>
-#include <tessera/config/setting_types.hpp>
 #include <tessera/config/settings.hpp>
 #include <tessera/config/strategy_rules.hpp>
 #include <tessera/config/to_plan_input.hpp>
-#include <tessera/config/toml_text.hpp>
 #include <tessera/data/data_row.hpp>
 #include <tessera/plan/layout/strategy.hpp>
 
@@ -29,7 +28,7 @@ using NodesOf = std::function<Topology(Size ranks)>;
 template <class T>
 T value_of(const Choice& choice, const std::string& name, T otherwise) {
   const auto found = choice.find(name);
-  if (found != choice.end()) setting_types::assign("grid." + name, found->second, otherwise);
+  if (found != choice.end()) tessera::assign("grid." + name, found->second, otherwise);
   return otherwise;
 }
 
@@ -178,7 +177,7 @@ std::optional<std::string> find_skip_reason(const Study& study, const Case& poin
   for (const char* key :
        {"checkpoint.every_steps", "checkpoint.every_minutes", "checkpoint.at_end",
         "checkpoint.keep", "checkpoint.keep_best", "checkpoint.on_failure", "checkpoint.overwrite"})
-    if (setting_of(key).get(point.config) != setting_of(key).get({}))
+    if (!setting_of(key).is_default(point.config))
       return std::string(key) +
              " is not supported in studies, which write measure.checkpoints checkpoints and keep "
              "none";

@@ -4,8 +4,8 @@
 #include <fmt/format.h>
 
 #include <tessera/base/text.hpp>
+#include <tessera/base/toml_value.hpp>
 #include <tessera/config/config_io.hpp>
-#include <tessera/config/toml_text.hpp>
 
 #include "study/study.hpp"
 

@@ -12,8 +12,8 @@
 
 #include <tessera/base/error.hpp>
 #include <tessera/base/text.hpp>
+#include <tessera/base/toml_value.hpp>
 #include <tessera/config/config_io.hpp>
-#include <tessera/config/setting_types.hpp>
 #include <tessera/config/settings.hpp>
 #include <tessera/config/toml_text.hpp>
 #include <tessera/io/whole_file.hpp>
@@ -128,7 +128,7 @@ void parse(const std::string& key, const Json& table, Grid& grid) {
 void parse(const std::string& key, const Json& table, Exclusion& exclusion) {
   for (const auto& [name, value] : table_of(key, table)) {
     if (name == "reason") {
-      setting_types::assign(key + ".reason", value, exclusion.reason);
+      tessera::assign(key + ".reason", value, exclusion.reason);
     } else {
       check_factor(key, name, value);
       exclusion.where[name] = values_of(key, value);
@@ -148,7 +148,7 @@ void assign(const std::string& key, const Json& value, std::vector<T>& tables) {
   for (const Json& table : value) parse(key, table, tables.emplace_back());
 }
 
-using setting_types::assign;
+using tessera::assign;
 
 bool is_configuration_section(const std::string& key) {
   const std::string section = key.substr(0, key.find('.') + 1);

@@ -108,8 +108,8 @@ nlohmann::json value_after(const Setting& setting, const GivenValue& given) {
 void expect_applied(const GivenValue& given, const Config& before, const Config& after) {
   Size named = 0;
   for (const Setting& setting : settings()) {
-    const bool is_named = given.key == setting.key ||
-                          (setting.get({}).is_object() && given.key.starts_with(setting.key + "."));
+    const bool is_named = given.key == setting.key || (setting.standard.is_object() &&
+                                                       given.key.starts_with(setting.key + "."));
     named += is_named;
     EXPECT_EQ(setting.get(after), is_named ? value_after(setting, given) : setting.get(before))
         << setting.key << " after " << given.key << " = " << given.value;

@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
 #include <cstdlib>
+#include <fstream>
 #include <limits>
+#include <sstream>
 
 #include <tessera/base/text.hpp>
+#include <tessera/base/toml_value.hpp>
 #include <tessera/config/config_io.hpp>
 #include <tessera/config/config_rules.hpp>
 #include <tessera/config/settings.hpp>
-#include <tessera/config/toml_text.hpp>
 
 #include "config/config_support.hpp"
 
@@ -41,9 +44,10 @@ std::vector<nlohmann::json> other_values(const Setting& setting) {
   if (now.is_number_integer()) return {now.get<Size>() + 3};
   if (now.is_array()) return {{7, 5}};
   if (setting.is_text) return {"a \"text\""};
-  if (now.is_string()) {  // an enumeration lists its values after the colon
+  if (now.is_string()) {
     std::vector<nlohmann::json> names;
-    for (const std::string& name : split_text(setting.doc.substr(setting.doc.rfind(": ") + 2), ','))
+    for (const std::string& name :
+         split_text(setting.type.substr(std::string_view("one of").size()), ','))
       names.emplace_back(std::string(trim(name)));
     return names;
   }
@@ -85,11 +89,41 @@ TEST(ConfigIo, JsonLeavesUnsetKeysOut) {
 
 TEST(ConfigIo, KeysAreUniqueAndDocumented) {
   for (const Setting& a : settings()) {
-    EXPECT_FALSE(a.doc.empty()) << a.key;
+    EXPECT_FALSE(a.meaning.empty()) << a.key;
     Size same = 0;
     for (const Setting& b : settings()) same += a.key == b.key;
     EXPECT_EQ(same, 1) << a.key;
   }
+}
+
+TEST(ConfigIo, EveryoneNeedsTwentyKeys) {
+  EXPECT_EQ(std::ranges::count(settings(), Tier::common, &Setting::tier), 20);
+  const std::string printed = config_as_toml({});
+  // Within a section, keys are in the order of their tiers.
+  const std::string training = printed.substr(printed.find("[training]"));
+  std::size_t last = 0;
+  for (const char* text : {"\nbatch_size =", "\n# Keys for experts\n", "\nvalidate_every =",
+                           "\n# Keys for work on Tessera itself\n", "\ncheck_replicas_every ="}) {
+    const std::size_t at = training.find(text);
+    ASSERT_NE(at, training.npos) << text;
+    EXPECT_LT(last, at) << text;
+    last = at;
+  }
+}
+
+/// The page has what table_of_keys() returns; defaults of [comm] depend on build and environment.
+TEST(ConfigIo, ThePageOfKeysIsThatOfTheProgram) {
+  const auto shown = [](const std::string& page) {
+    std::string lines;
+    for (const std::string& line : split_text(page, '\n'))
+      if (!line.starts_with("| `comm.")) lines += line + "\n";
+    return lines.substr(lines.find("\n## "));
+  };
+  std::ostringstream page;
+  page << std::ifstream(TESSERA_INPUTS "/../src/tessera/config/KEYS.md").rdbuf();
+  const std::string expected = "\n" + table_of_keys(), file = testing::TempDir() + "KEYS.md";
+  std::ofstream(file) << table_of_keys();
+  EXPECT_EQ(shown(page.str()), shown(expected)) << "the tables must be those of " << file;
 }
 
 TEST(ConfigIo, OverridesWinOverTheFileAndFlagsOverBoth) {

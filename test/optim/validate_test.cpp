@@ -67,7 +67,7 @@ TEST(Validate, AValueThatTheOptimizerWouldIgnoreIsRejected) {
   expect_rejected(OptimizerConfig{.kind = adam, .momentum = 0.9}, "optimizer.momentum");
   expect_rejected(OptimizerConfig{.kind = adam, .weight_decay = 0.1}, "optimizer.weight_decay");
   EXPECT_EQ(rejection(OptimizerConfig{.kind = adamw, .weight_decay_on = WeightDecayOn::kernels}),
-            "optimizer.weight_decay_on = kernels: needs optimizer.weight_decay > 0");
+            "optimizer.weight_decay_on = \"kernels\": needs optimizer.weight_decay > 0");
   expect_rejected(OptimizerConfig{.kind = sgd, .beta1 = 0.8}, "optimizer.beta1");
   expect_rejected(OptimizerConfig{.kind = sgd, .epsilon = 1e-3}, "optimizer.epsilon");
   expect_rejected(OptimizerConfig{.kind = adam, .decay = 0.8}, "optimizer.decay");

@@ -6,7 +6,7 @@
 
 #include <tessera/app/advice_text.hpp>
 #include <tessera/base/text.hpp>
-#include <tessera/config/setting_types.hpp>
+#include <tessera/config/settings.hpp>
 
 namespace tessera {
 namespace {
@@ -28,11 +28,14 @@ std::string mesh_of(const Candidate& one) {
          (way == DistributedConfig{}.context_attention ? "" : fmt::format(" ({})", name_of(way)));
 }
 
+nlohmann::json recomputation_of(const Candidate& one) {
+  return setting_of("training.activation_checkpointing").get(one.config);
+}
+
 Cells cells_of(const Candidate& one) {
   const TrainingConfig& training = one.config.training;
   return {std::string(name_of(training.distributed.strategy)), mesh_of(one),
-          std::to_string(training.microbatches),
-          setting_types::as_json(training.activation_checkpointing).get<std::string>(),
+          std::to_string(training.microbatches), recomputation_of(one).get<std::string>(),
           human_bytes(one.memory_bytes)};
 }
 
@@ -49,7 +52,7 @@ nlohmann::json json_of(const Candidate& one) {
           {"mesh", one.mesh.to_string()},
           {"context_attention", name_of(training.distributed.context_attention)},
           {"microbatches", training.microbatches},
-          {"activation_checkpointing", setting_types::as_json(training.activation_checkpointing)},
+          {"activation_checkpointing", recomputation_of(one)},
           {"memory_bytes", one.memory_bytes}};
 }
 

@@ -9,42 +9,20 @@
 
 #include <tessera/base/error.hpp>
 #include <tessera/base/text.hpp>
+#include <tessera/base/toml_value.hpp>
 #include <tessera/checkpoint/checkpoint_file.hpp>
 #include <tessera/checkpoint/same_contents.hpp>
 #include <tessera/checkpoint/same_training.hpp>
 #include <tessera/comm/agree.hpp>
 #include <tessera/config/settings.hpp>
 #include <tessera/config/to_plan_input.hpp>
-#include <tessera/config/toml_text.hpp>
 #include <tessera/data/sample_checksums.hpp>
 
 namespace tessera {
 namespace {
 
-/// Keys and sections that must not change.
-constexpr std::array<std::string_view, 10> fixed{"model.",
-                                                 "data.",
-                                                 "training.batch_size",
-                                                 "training.loss",
-                                                 "training.boundary_weight",
-                                                 "training.ignore_index",
-                                                 "numerics.",
-                                                 "optimizer.kind",
-                                                 "optimizer.momentum",
-                                                 "distributed.gradient_reduce_type"};
-
 /// Paths of data may change if the checksums of the data do not.
 constexpr std::array<std::string_view, 3> places{"data.file", "data.x", "data.y"};
-
-/// This key does not change data that it accepts.
-constexpr std::string_view free_key = "data.allow_nonfinite";
-
-bool is_fixed(const Setting& setting) {
-  if (setting.key == free_key) return false;
-  for (const std::string_view key : fixed)
-    if (setting.key == key || (key.ends_with('.') && setting.key.starts_with(key))) return true;
-  return false;
-}
 
 std::string value_text(const nlohmann::json& value) {
   return value.is_null() ? "no value" : to_toml(value);
@@ -53,16 +31,15 @@ std::string value_text(const nlohmann::json& value) {
 /// Rejects the first key that differs.
 void check_keys(const std::string& path, const TrainingState& written, const Config& config) {
   const nlohmann::json then = nlohmann::json::parse(written.config, nullptr, false);
-  const Config defaults;
   for (const Setting& setting : settings()) {
     const bool is_place = std::find(places.begin(), places.end(), setting.key) != places.end();
-    if (!is_fixed(setting) || (is_place && !written.data.empty())) continue;
+    if (!setting.is_fixed || (is_place && !written.data.empty())) continue;
     const std::size_t dot = setting.key.find('.');
     const nlohmann::json::json_pointer place(
         fmt::format("/{}/{}", setting.key.substr(0, dot), setting.key.substr(dot + 1)));
     // A key that the file lacks had the effect of its default.
     const nlohmann::json before =
-        then.is_object() && then.contains(place) ? then.at(place) : setting.get(defaults);
+        then.is_object() && then.contains(place) ? then.at(place) : setting.standard;
     const nlohmann::json now = setting.get(config);
     if (before != now)
       throw Error(ExitCode::usage, "{}: was written with {} = {}, but this run has {}", path,

@@ -3,13 +3,13 @@
 #include <vector>
 
 #include <tessera/base/error.hpp>
+#include <tessera/base/toml_value.hpp>
 #include <tessera/comm/agree.hpp>
 #include <tessera/comm/nodes.hpp>
 #include <tessera/comm/share_json.hpp>
 #include <tessera/config/config_agreement.hpp>
 #include <tessera/config/config_rules.hpp>
 #include <tessera/config/settings.hpp>
-#include <tessera/config/toml_text.hpp>
 #include <tessera/data/sample_checksums.hpp>
 
 namespace tessera {

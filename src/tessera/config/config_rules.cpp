@@ -7,12 +7,13 @@
 
 #include <tessera/base/error.hpp>
 #include <tessera/base/text.hpp>
+#include <tessera/base/toml_value.hpp>
 #include <tessera/config/config_rules.hpp>
 #include <tessera/config/settings.hpp>
 #include <tessera/config/sharding_rules.hpp>
 #include <tessera/config/strategy_rules.hpp>
 #include <tessera/config/to_plan_input.hpp>
-#include <tessera/config/toml_text.hpp>
+#include <tessera/data/data_fields.hpp>
 #include <tessera/data/data_row.hpp>
 #include <tessera/io/hdf5_file.hpp>
 #include <tessera/plan/layout/layouts.hpp>
@@ -46,9 +47,6 @@ void check_network(const Config& all) {
   // Every parameter has a gradient and moments.
   if (elements > largest / (8 * size_of(DType::float64)))
     reject_key(size_key(config.kind), all, "gives more parameters than memory can address");
-  if (config.matmul_precision == MatmulPrecision::tf32 && config.dtype != DType::float32)
-    reject("model.matmul_precision", name_of(config.matmul_precision), "needs model.dtype = \"{}\"",
-           name_of(DType::float32));
   const MixedPrecision mixed = all.training.distributed.mixed_precision;
   if (mixed == MixedPrecision::no) return;
   if (config.dtype != DType::float32)
@@ -57,24 +55,6 @@ void check_network(const Config& all) {
   if (config.matmul_precision != MatmulPrecision::strict)
     reject("model.matmul_precision", name_of(config.matmul_precision),
            "needs distributed.mixed_precision = \"{}\"", name_of(MixedPrecision::no));
-}
-
-/// Checks that the keys of the source of samples fit the kind of data, and the kind the model.
-void check_source(const Config& config, const ModelSpec& model) {
-  const DataRow& kind = row_of(config.data.kind);
-  const auto check = [&](const char* key, const std::string& value, bool is_read,
-                         const char* what) {
-    if (is_read == !value.empty()) return;
-    reject(key, value, "must {} for data.kind = \"{}\"", is_read ? what : "not be set",
-           name_of(config.data.kind));
-  };
-  check("data.file", config.data.file, kind.reads_file, "name a file");
-  check("data.x", config.data.x, kind.reads_arrays, "name an array");
-  check("data.y", config.data.y, kind.reads_arrays, "name an array");
-  if (config.data.allow_nonfinite && !kind.reads_arrays)
-    reject("data.allow_nonfinite", true, "must not be set for data.kind = \"{}\"",
-           name_of(config.data.kind));
-  kind.check(config.data, model);
 }
 
 void check_data(const Config& config) {
@@ -102,10 +82,9 @@ void check_data(const Config& config) {
     reject("data.validation_samples", config.data.validation_samples,
            "is more data than memory can address");
   for (const char* key : {"training.validate_every", "training.patience"})
-    if (config.data.validation_samples == 0 &&
-        setting_of(key).get(config) != setting_of(key).get({}))
+    if (config.data.validation_samples == 0 && !setting_of(key).is_default(config))
       reject_key(key, config, "needs data.validation_samples");
-  check_source(config, model);
+  row_of(config.data.kind).check(config.data, model);
 }
 
 /// A loss reads values, classes or residuals, and the model must predict the same. A layer that
@@ -127,57 +106,6 @@ void check_loss(const Config& config) {
   if (training.ignore_index && model.targets != Targets::classes)
     reject("training.ignore_index", *training.ignore_index, "needs training.loss = \"{}\"",
            name_of(LossKind::cross_entropy));
-  if (training.loss != LossKind::poisson &&
-      training.boundary_weight != TrainingConfig{}.boundary_weight)
-    reject("training.boundary_weight", training.boundary_weight, "needs training.loss = \"{}\"",
-           name_of(LossKind::poisson));
-}
-
-void check_training(const Config& config) {
-  const TrainingConfig& training = config.training;
-  if (training.batch_size > config.data.samples)
-    reject("training.batch_size", training.batch_size, "must be at most data.samples = {}",
-           config.data.samples);
-  if (training.microbatches > training.batch_size)
-    reject("training.microbatches", training.microbatches,
-           "must be at most training.batch_size = {}", training.batch_size);
-  constexpr Size most_grains = 1 << 16;
-  const Numerics defaults;
-  for (const auto& [key, value, standard] :
-       {std::tuple{"numerics.grains", training.numerics.grains, defaults.grains},
-        std::tuple{"numerics.model_grains", training.numerics.model_grains, defaults.model_grains}})
-    if (!training.numerics.reproducible && value != standard)
-      reject(key, value, "needs numerics.reproducible = true");
-    else if (value > most_grains)
-      reject(key, value, "must be at most {}", most_grains);
-  validate(training.optimizer);
-  validate(training.schedule);
-  validate(training.clip);
-}
-
-void check_checkpoint(const Config& config) {
-  const CheckpointConfig& given = config.checkpoint;
-  if (given.enabled() && !has_hdf5())
-    reject("checkpoint.directory", given.directory,
-           "needs a program that was built with parallel HDF5 (TESSERA_ENABLE_HDF5)");
-  if (given.enabled()) {
-    if (given.keep == 0 && given.keep_best > 0)
-      reject("checkpoint.keep_best", given.keep_best,
-             "needs checkpoint.keep > 0, because 0 already keeps all");
-    return;
-  }
-  const Config defaults;
-  for (const Setting& setting : settings())
-    if (setting.key.starts_with("checkpoint.") && setting.key != "checkpoint.init_from" &&
-        setting.get(config) != setting.get(defaults))
-      reject(setting.key.c_str(), setting.get(config), "needs checkpoint.directory");
-}
-
-void check_output(const OutputConfig& output) {
-  if (!output.enabled() && output.every_steps > 0)
-    reject("output.every_steps", output.every_steps, "needs output.metrics or output.tensorboard");
-  if (output.hashes.empty() && output.hash_every_steps != OutputConfig{}.hash_every_steps)
-    reject("output.hash_every_steps", output.hash_every_steps, "needs output.hashes");
 }
 
 /// Checks that the sizes of the configuration are those of the launch.
@@ -288,13 +216,13 @@ namespace {
 
 void check_all(const Config& config, const Topology& topology) {
   check_settings(config);
+  check(settings(), config);
   check_network(config);
   check_data(config);
   check_loss(config);
-  check_training(config);
-  check_checkpoint(config);
-  check_output(config.output);
-  validate(config.comm);
+  if (config.training.batch_size > config.data.samples)
+    reject("training.batch_size", config.training.batch_size, "must be at most data.samples = {}",
+           config.data.samples);
   check_launch(config.training.distributed, topology.ranks());
   const MeshShape mesh = resolve_mesh(config, topology);
   check_options_of_strategy(config.training.distributed, mesh);
@@ -312,9 +240,7 @@ ConfigError with_default_named(const ConfigError& error, const Config& config) {
   const std::string text = error.what(), key = text.substr(0, text.find(" = "));
   const auto setting = std::ranges::find(settings(), key, &Setting::key);
   const std::size_t end = text.rfind(": " + error.allowed());
-  if (setting == settings().end() || end == text.npos ||
-      setting->get(config) != setting->get(Config{}))
-    return error;
+  if (setting == settings().end() || end == text.npos || !setting->is_default(config)) return error;
   const std::size_t begin = key.size() + 3;
   return {key, text.substr(begin, end - begin) + " (default)", std::string_view(error.allowed())};
 }
@@ -332,7 +258,8 @@ void validate(const Config& config, const Topology& topology) {
 void count_samples(Config& config) {
   if (config.data.samples != every_sample) return;
   const ModelSpec model = make_model(config.model);
-  check_source(config, model);
+  check(data_fields(), config.data);
+  row_of(config.data.kind).check(config.data, model);
   config.data.samples = samples_in_files(config.data, model);
 }
 

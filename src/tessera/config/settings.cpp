@@ -5,23 +5,12 @@
 #include <tessera/base/error.hpp>
 #include <tessera/base/other_names.hpp>
 #include <tessera/base/text.hpp>
+#include <tessera/base/toml_value.hpp>
 #include <tessera/config/settings.hpp>
 #include <tessera/config/sharding_rules.hpp>
-#include <tessera/config/toml_text.hpp>
 
 namespace tessera {
 
-void to_json(nlohmann::json& json, const MeshSizes& sizes) {
-  json = nlohmann::json::array();
-  for (const Size size : sizes) {
-    const auto word = std::find_if(size_words.begin(), size_words.end(),
-                                   [&](const SizeWord& known) { return known.size == size; });
-    if (word == size_words.end())
-      json.push_back(size);
-    else
-      json.push_back(word->name);
-  }
-}
 namespace {
 
 /// Sections of files that tessera run does not read, and what reads them.
@@ -47,7 +36,7 @@ constexpr std::array<std::string_view, 4> launcher_names{"rank", "local_rank", "
 
 /// Returns true if the key is "section.table.name" of this table.
 bool is_entry(const Setting& table, const std::string& key) {
-  return key.starts_with(table.key + ".") && table.get({}).is_object();
+  return key.starts_with(table.key + ".") && table.standard.is_object();
 }
 
 bool is_section(const std::string& name) {
@@ -106,13 +95,12 @@ std::string suggest_key(std::string_view given) {
 }
 
 const Setting& setting_of(std::string_view key) {
-  return *std::find_if(settings().begin(), settings().end(),
-                       [&](const Setting& setting) { return setting.key == key; });
+  return *std::ranges::find(settings(), key, &Setting::key);
 }
 
 bool is_text(const std::string& key) {
   for (const Setting& known : settings())
-    if (known.is_text && (known.key == key ? !known.get({}).is_object() : is_entry(known, key)))
+    if (known.is_text && (known.key == key ? !known.standard.is_object() : is_entry(known, key)))
       return true;
   return false;
 }
@@ -131,7 +119,7 @@ void set(Config& config, const std::string& key, const nlohmann::json& value) {
 }
 
 void check_settings(const Config& config) {
-  for (const Setting& known : settings()) known.check(config);
+  for (const Setting& known : settings()) known.check(config, true);
 }
 
 }  // namespace tessera

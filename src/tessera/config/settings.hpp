@@ -1,33 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <functional>
 #include <string>
 #include <string_view>
-#include <vector>
 
 #include <nlohmann/json.hpp>
 
+#include <tessera/base/fields.hpp>
 #include <tessera/config/config.hpp>
 
 namespace tessera {
 
-/// One key of the configuration. Files, flags, printing, checks of single values and hints for
-/// unknown keys all use the table of these rows.
-struct Setting {
-  std::string key;  ///< "section.name"
-  std::string doc;  ///< half a line, printed beside the value
-  /// Throws ConfigError for a value of the wrong type.
-  std::function<void(Config&, const nlohmann::json&)> set;
-  /// Returns null if the setting is unset.
-  std::function<nlohmann::json(const Config&)> get;
-  /// Throws ConfigError for a value that is wrong whatever the other settings are.
-  std::function<void(const Config&)> check;
-  bool is_text = false;  ///< the value, or each entry of a table, may be any string
-};
+/// A key of the configuration, such as "training.batch_size".
+using Setting = Field<Config>;
 
 /// Returns all settings, grouped by section, in the order in which they are printed.
-const std::vector<Setting>& settings();
+const Fields<Config>& settings();
+
+/// Returns the tables of all keys in Markdown, one per tier: the page KEYS.md.
+std::string table_of_keys();
 
 /// Returns the row of a known key.
 const Setting& setting_of(std::string_view key);
@@ -48,7 +39,7 @@ std::string suggest_key(std::string_view given);
 /// one, and for keys that the launcher decides.
 void set(Config& config, const std::string& key, const nlohmann::json& value);
 
-/// Checks every setting by itself. The rules between settings are in config_rules.hpp.
+/// Checks every setting by itself. validate() checks them together.
 void check_settings(const Config& config);
 
 }  // namespace tessera

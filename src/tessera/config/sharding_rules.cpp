@@ -4,9 +4,9 @@
 
 #include <tessera/base/error.hpp>
 #include <tessera/base/text.hpp>
+#include <tessera/base/toml_value.hpp>
 #include <tessera/config/sharding_rules.hpp>
 #include <tessera/config/to_plan_input.hpp>
-#include <tessera/config/toml_text.hpp>
 #include <tessera/plan/layout/strategy.hpp>
 #include <tessera/tensor/rules.hpp>
 

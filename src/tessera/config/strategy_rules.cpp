@@ -4,9 +4,9 @@
 #include <fmt/format.h>
 
 #include <tessera/base/error.hpp>
+#include <tessera/base/toml_value.hpp>
 #include <tessera/config/settings.hpp>
 #include <tessera/config/strategy_rules.hpp>
-#include <tessera/config/toml_text.hpp>
 
 namespace tessera {
 namespace {
@@ -98,14 +98,13 @@ bool applies_on(Applies applies, Strategy strategy, const MeshShape& mesh) {
 
 void check_options_of_strategy(const DistributedConfig& config, const MeshShape& mesh) {
   Config changed;
-  const Config unset;
   changed.training.distributed = config;
   for (const StrategyOption& option : strategy_options()) {
     const Setting& setting = setting_of(option.key);
-    const nlohmann::json value = setting.get(changed), standard = setting.get(unset);
-    if (value == standard) continue;
+    const nlohmann::json value = setting.get(changed);
+    if (value == setting.standard) continue;
     if (!can_apply(option.applies, config.strategy))
-      reject(option.key, value, allowed_of(option.applies, standard, config.strategy));
+      reject(option.key, value, allowed_of(option.applies, setting.standard, config.strategy));
     const std::string axis = axis_of(option.applies);
     if (!axis.empty() && axis != "model" && !mesh.find(axis))
       reject(option.key, value, "needs a mesh axis {}; the mesh is {}", axis, mesh.to_string());

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <array>
 
-#include <tessera/base/error.hpp>
+#include <tessera/base/fields.hpp>
 #include <tessera/config/to_plan_input.hpp>
-#include <tessera/config/toml_text.hpp>
 #include <tessera/data/data_row.hpp>
+#include <tessera/nn/models/model_fields.hpp>
 
 namespace tessera {
 
@@ -45,7 +45,7 @@ namespace {
 /// A kind of model: makes its layers, and tells if its own keys have their defaults.
 struct ModelKindRow {
   ModelSpec (*make)(const ModelConfig& config);
-  bool (*untouched)(const ModelConfig& config);
+  bool (*is_untouched)(const ModelConfig& config);
   const char* size_key;
 };
 
@@ -54,17 +54,17 @@ constexpr std::array<ModelKindRow, names_of<ModelKind>.size()> rows{{
     {[](const ModelConfig& c) { return mlp(c.mlp); },
      [](const ModelConfig& c) { return c.mlp.widths.empty(); }, "model.widths"},
     {[](const ModelConfig& c) { return residual_mlp(c.residual_mlp, c.mlp); },
-     [](const ModelConfig& c) { return c.residual_mlp == ResidualMlpConfig{}; },
+     [](const ModelConfig& c) { return is_default(residual_mlp_fields(), c.residual_mlp); },
      "model.residual_mlp.width"},
     {[](const ModelConfig& c) { return transformer(c.transformer, c.mlp); },
-     [](const ModelConfig& c) { return c.transformer == TransformerConfig{}; },
+     [](const ModelConfig& c) { return is_default(transformer_fields(), c.transformer); },
      "model.transformer.width"},
     {[](const ModelConfig& c) { return vae(c.vae, c.mlp); },
-     [](const ModelConfig& c) { return c.vae == VaeConfig{}; }, "model.vae.hidden"},
+     [](const ModelConfig& c) { return is_default(vae_fields(), c.vae); }, "model.vae.hidden"},
     {[](const ModelConfig& c) { return pinn(c.pinn, c.mlp); },
-     [](const ModelConfig& c) { return c.pinn == PinnConfig{}; }, "model.pinn.width"},
+     [](const ModelConfig& c) { return is_default(pinn_fields(), c.pinn); }, "model.pinn.width"},
     {[](const ModelConfig& c) { return fno(c.fno, c.mlp); },
-     [](const ModelConfig& c) { return c.fno == FnoConfig{}; }, "model.fno.width"},
+     [](const ModelConfig& c) { return is_default(fno_fields(), c.fno); }, "model.fno.width"},
 }};
 
 }  // namespace
@@ -72,7 +72,7 @@ constexpr std::array<ModelKindRow, names_of<ModelKind>.size()> rows{{
 ModelSpec make_model(const ModelConfig& config) {
   const auto kind = static_cast<std::size_t>(config.kind);
   for (std::size_t other = 0; other < rows.size(); ++other)
-    if (other != kind && !rows[other].untouched(config))
+    if (other != kind && !rows[other].is_untouched(config))
       reject("model.kind", name_of(config.kind), "must be \"{}\" if keys such as {} are given",
              names_of<ModelKind>[other], rows[other].size_key);
   return rows[kind].make(config);

@@ -10,7 +10,6 @@
 #include <tessera/base/text.hpp>
 #include <tessera/config/config_io.hpp>
 #include <tessera/config/settings.hpp>
-#include <tessera/config/toml_text.hpp>
 #include <tessera/io/whole_file.hpp>
 
 #include "results/result_parts.hpp"

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fmt/format.h>
 
-#include <tessera/base/error.hpp>
 #include <tessera/nn/layers/layers.hpp>
-#include <tessera/nn/models/model_checks.hpp>
+#include <tessera/nn/models/model_fields.hpp>
 
 namespace tessera {
 namespace {
@@ -11,21 +10,30 @@ namespace {
 constexpr Size fno_input_width = 3;        // the function and two coordinates
 constexpr Size most_grid = Size{1} << 12;  // whose square is most_positions
 
-void check(const FnoConfig& config) {
-  check_size("model.fno.grid", config.grid, most_grid);
-  check_size("model.fno.modes", config.modes);
-  check_size("model.fno.width", config.width);
-  check_size("model.fno.layers", config.layers, most_layers);
-  check_size("model.fno.projection", config.projection);
-  if (config.grid < 2 * config.modes)
-    throw ConfigError("model.fno.grid", std::to_string(config.grid),
-                      "must be at least twice model.fno.modes = {}", config.modes);
+std::string allowed_grid(const FnoConfig& config) {
+  if (config.grid / 2 >= config.modes) return "";
+  return fmt::format("must be at least twice model.fno.modes = {}", config.modes);
 }
 
 }  // namespace
 
+const Fields<FnoConfig>& fno_fields() {
+  using C = FnoConfig;
+  static const Fields<C> fields{
+      {"model.fno.grid", &C::grid, "number of grid points along each dimension", up_to(most_grid),
+       Rule<C>{allowed_grid, When::always}},
+      {"model.fno.modes", &C::modes,
+       "modes kept along the second dimension; twice as many along the first", a_width},
+      {"model.fno.width", &C::width, "channels of the field", a_width},
+      {"model.fno.layers", &C::layers, "number of Fourier layers", a_depth},
+      {"model.fno.projection", &C::projection, "width between the two layers of the projection",
+       a_width},
+  };
+  return fields;
+}
+
 ModelSpec fno(const FnoConfig& config, const MlpConfig& layers) {
-  check(config);
+  check(fno_fields(), config);
   check_no_output_activation("fno", layers);
   ModelSpec model{{}, fno_input_width, layers.initializer, layers.seed};
   model.input_positions = config.grid * config.grid;

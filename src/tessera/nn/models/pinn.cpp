@@ -1,25 +1,31 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <fmt/format.h>
-
-#include <tessera/base/error.hpp>
 #include <tessera/nn/layers/layers.hpp>
-#include <tessera/nn/models/model_checks.hpp>
+#include <tessera/nn/models/model_fields.hpp>
 
 namespace tessera {
 namespace {
 
 void check_jets(std::string_view key, Activation activation) {
   if (!has_jets(activation))
-    throw ConfigError(key, fmt::format("\"{}\"", name_of(activation)),
-                      "must be \"tanh\" or \"identity\" for model.kind = \"pinn\", which needs its "
-                      "first three derivatives");
+    reject(
+        key, name_of(activation),
+        "must be \"tanh\" or \"identity\" for model.kind = \"pinn\", which needs its first three "
+        "derivatives");
 }
 
 }  // namespace
 
+const Fields<PinnConfig>& pinn_fields() {
+  using C = PinnConfig;
+  static const Fields<C> fields{
+      {"model.pinn.width", &C::width, "width of the hidden layers", a_width},
+      {"model.pinn.layers", &C::layers, "number of hidden layers", a_depth},
+  };
+  return fields;
+}
+
 ModelSpec pinn(const PinnConfig& config, const MlpConfig& layers) {
-  check_size("model.pinn.width", config.width);
-  check_size("model.pinn.layers", config.layers, most_layers);
+  check(pinn_fields(), config);
   check_jets("model.activation", layers.activation);
   check_jets("model.output_activation", layers.output_activation);
 

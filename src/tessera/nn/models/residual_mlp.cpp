@@ -2,17 +2,26 @@
 #include <fmt/format.h>
 
 #include <tessera/nn/layers/layers.hpp>
-#include <tessera/nn/models/model_checks.hpp>
+#include <tessera/nn/models/model_fields.hpp>
 
 namespace tessera {
 
-ModelSpec residual_mlp(const ResidualMlpConfig& config, const MlpConfig& layers) {
-  check_size("model.residual_mlp.input_width", config.input_width);
-  check_size("model.residual_mlp.width", config.width);
-  check_size("model.residual_mlp.inner_width", config.inner_width);
-  check_size("model.residual_mlp.blocks", config.blocks, most_layers);
-  check_size("model.residual_mlp.output_width", config.output_width);
+const Fields<ResidualMlpConfig>& residual_mlp_fields() {
+  using C = ResidualMlpConfig;
+  static const Fields<C> fields{
+      {"model.residual_mlp.input_width", &C::input_width, "columns of x", a_width},
+      {"model.residual_mlp.width", &C::width, "width of the residual stream", a_width},
+      {"model.residual_mlp.inner_width", &C::inner_width, "width between fc1 and fc2 of a block",
+       a_width},
+      {"model.residual_mlp.blocks", &C::blocks, "number of blocks x + fc2(activation(fc1(ln(x))))",
+       a_depth},
+      {"model.residual_mlp.output_width", &C::output_width, "columns of y", a_width},
+  };
+  return fields;
+}
 
+ModelSpec residual_mlp(const ResidualMlpConfig& config, const MlpConfig& layers) {
+  check(residual_mlp_fields(), config);
   ModelSpec model{{}, config.input_width, layers.initializer, layers.seed};
   std::uint32_t number = 0;
   const auto dense = [&](std::string unit, Size input, Size in, Size out, std::string logical_in,

@@ -3,41 +3,29 @@
 
 #include <fmt/format.h>
 
-#include <tessera/base/error.hpp>
 #include <tessera/nn/layers/layers.hpp>
-#include <tessera/nn/models/model_checks.hpp>
+#include <tessera/nn/models/model_fields.hpp>
 
 namespace tessera {
 namespace {
 
-void check(const TransformerConfig& config) {
-  check_size("model.transformer.vocabulary", config.vocabulary);
-  check_size("model.transformer.context", config.context, most_positions);
-  check_size("model.transformer.width", config.width);
-  check_size("model.transformer.heads", config.heads);
-  check_size("model.transformer.blocks", config.blocks, most_layers);
-  check_size("model.transformer.inner_width", config.inner_width);
-  if (config.width % config.heads != 0)
-    throw ConfigError("model.transformer.heads", std::to_string(config.heads),
-                      "must divide model.transformer.width = {} evenly", config.width);
-  const TransformerConfig usual;
-  const auto needs_experts = [&](const char* key, auto value, auto unset) {
-    if (config.experts == 0 && value != unset)
-      throw ConfigError(fmt::format("model.transformer.{}", key), fmt::format("{}", value),
-                        "needs model.transformer.experts");
-  };
-  needs_experts("top_k", config.top_k, usual.top_k);
-  needs_experts("capacity_factor", config.capacity_factor, usual.capacity_factor);
-  needs_experts("balance_loss", config.balance_loss, usual.balance_loss);
-  needs_experts("router_z_loss", config.router_z_loss, usual.router_z_loss);
-  // The columns of all experts are those of one matrix.
-  if (config.experts > 0)
-    check_size("model.transformer.experts", config.experts,
-               most_columns / std::max(config.width, config.inner_width));
+bool has_experts(const TransformerConfig& config) { return config.experts > 0; }
+
+std::string allowed_heads(const TransformerConfig& config) {
+  if (config.width % config.heads == 0) return "";
+  return fmt::format("must divide model.transformer.width = {} evenly", config.width);
+}
+
+/// The columns of all experts are those of one matrix.
+std::string allowed_experts(const TransformerConfig& config) {
+  const Size most = most_columns / std::max(config.width, config.inner_width);
+  return config.experts <= most ? "" : fmt::format("must be at most {}", most);
+}
+
+std::string allowed_choices(const TransformerConfig& config) {
   const Size most = std::min(config.experts, max_choices);
-  if (config.experts > 0 && (config.top_k < 1 || config.top_k > most))
-    throw ConfigError("model.transformer.top_k", std::to_string(config.top_k),
-                      "must be from 1 to {}", most);
+  if (!has_experts(config) || (config.top_k >= 1 && config.top_k <= most)) return "";
+  return fmt::format("must be from 1 to {}", most);
 }
 
 /// Returns the smallest C with C experts / (top_k context) >= capacity_factor, at most the context.
@@ -64,8 +52,39 @@ Routing routing_of(const TransformerConfig& config) {
 
 }  // namespace
 
+const Fields<TransformerConfig>& transformer_fields() {
+  using C = TransformerConfig;
+  const Rule<C> needs_experts{has_experts, "needs model.transformer.experts"};
+  static const Fields<C> fields{
+      {"model.transformer.vocabulary", &C::vocabulary,
+       "number of classes of a sequence element (tokens)", a_width},
+      {"model.transformer.context", &C::context, "positions in a sequence", up_to(most_positions)},
+      {"model.transformer.width", &C::width, "width of the residual stream", a_width},
+      {"model.transformer.heads", &C::heads, "number of heads per attention layer", a_width,
+       Rule<C>{allowed_heads, When::always}},
+      {"model.transformer.blocks", &C::blocks, "number of blocks", a_depth},
+      {"model.transformer.inner_width", &C::inner_width, "width between fc1 and fc2 of a block",
+       a_width},
+      {"model.transformer.experts", &C::experts,
+       "experts of a block, each with an fc1 and an fc2; 0: one dense pair", not_negative,
+       Rule<C>{allowed_experts, When::set}},
+      {"model.transformer.top_k", &C::top_k, "experts that a position chooses, at most 8",
+       needs_experts, Rule<C>{allowed_choices, When::always}},
+      {"model.transformer.capacity_factor", &C::capacity_factor,
+       "positions of a sequence that an expert takes, over an even load; later ones are dropped; "
+       "0: no limit",
+       not_negative, needs_experts},
+      {"model.transformer.balance_loss", &C::balance_loss,
+       "weight in the loss of the balance of the experts' load", not_negative, needs_experts},
+      {"model.transformer.router_z_loss", &C::router_z_loss,
+       "weight in the loss of the squared log-sum-exp of the router's logits", not_negative,
+       needs_experts},
+  };
+  return fields;
+}
+
 ModelSpec transformer(const TransformerConfig& config, const MlpConfig& layers) {
-  check(config);
+  check(transformer_fields(), config);
   check_no_output_activation("transformer", layers);
   ModelSpec model{{}, 1, layers.initializer, layers.seed};
   model.input_positions = config.context;

@@ -1,24 +1,26 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 
-#include <tessera/base/error.hpp>
 #include <tessera/nn/layers/layers.hpp>
-#include <tessera/nn/models/model_checks.hpp>
+#include <tessera/nn/models/model_fields.hpp>
 
 namespace tessera {
-namespace {
-
-void check_vae(const VaeConfig& config, const MlpConfig& layers) {
-  check_size("model.vae.input_width", config.input_width);
-  check_size("model.vae.latent", config.latent);
-  check_sizes("model.vae.hidden", config.hidden);
-  check_no_output_activation("vae", layers);
+const Fields<VaeConfig>& vae_fields() {
+  using C = VaeConfig;
+  static const Fields<C> fields{
+      {"model.vae.input_width", &C::input_width, "columns of x and of the prediction", a_width},
+      {"model.vae.hidden", &C::hidden,
+       "widths of the encoder's hidden layers; the decoder has them in reverse",
+       Rule<C>{[](const C& c) { return allowed_widths(c.hidden); }, When::set}},
+      {"model.vae.latent", &C::latent, "number of latent variables", a_width},
+      {"model.vae.beta", &C::beta, "weight of the KL divergence in the loss", not_negative},
+  };
+  return fields;
 }
 
-}  // namespace
-
 ModelSpec vae(const VaeConfig& config, const MlpConfig& layers) {
-  check_vae(config, layers);
+  check(vae_fields(), config);
+  check_no_output_activation("vae", layers);
   ModelSpec model{{}, config.input_width, layers.initializer, layers.seed};
   std::uint32_t number = 0;
   std::vector<Size> widths{config.input_width};

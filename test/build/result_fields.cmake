@@ -1,0 +1,58 @@
+# SPDX-License-Identifier: Apache-2.0
+# bench/RESULTS.md shows the fields of results: each field of a document that bench lists in its headers, each key in its
+# examples that the sources have, and the columns of cases.csv in their order.
+# Usage: cmake -D SOURCE_DIR=<repository> -P result_fields.cmake
+cmake_minimum_required(VERSION 3.22)
+
+file(READ ${SOURCE_DIR}/bench/RESULTS.md page)
+string(REPLACE ";" "," page "${page}")
+
+# Fields are listed by TESSERA_FIELDS(a, b) or by f("a", v.a, "b", v.b).
+file(GLOB headers ${SOURCE_DIR}/bench/results/*.hpp ${SOURCE_DIR}/bench/study/*.hpp ${SOURCE_DIR}/bench/measure/*.hpp)
+set(fields "")
+foreach(header IN LISTS headers)
+  file(READ ${header} text)
+  string(REPLACE ";" "" text "${text}")
+  string(REGEX MATCHALL "TESSERA_FIELDS\\([^)]*\\)" lists "${text}")
+  string(REGEX MATCHALL "[a-z][a-z0-9_]+" names "${lists}")
+  list(APPEND fields ${names})
+  string(REGEX MATCHALL "void fields\\(auto& f, auto& v\\) {[^}]*" lists "${text}")
+  string(REGEX MATCHALL "\"[a-z0-9_]+\"," names "${lists}")
+  string(REGEX REPLACE "[\",]" "" names "${names}")
+  list(APPEND fields ${names})
+endforeach()
+list(REMOVE_DUPLICATES fields)
+list(REMOVE_ITEM fields validations)  # of the run that checks losses, between ranks
+if(NOT fields)
+  message(SEND_ERROR "no fields found under ${SOURCE_DIR}/bench")
+endif()
+foreach(field IN LISTS fields)
+  if(NOT page MATCHES "[^a-z0-9_]${field}[^a-z0-9_]")
+    message(SEND_ERROR "bench/RESULTS.md does not show the field ${field}")
+  endif()
+endforeach()
+
+file(GLOB_RECURSE sources ${SOURCE_DIR}/bench/*.?pp ${SOURCE_DIR}/src/tessera/*.?pp)
+set(all_text "")
+foreach(source IN LISTS sources)
+  file(READ ${source} text)
+  string(APPEND all_text "${text}")
+endforeach()
+string(REGEX MATCHALL "\"[a-z][a-z0-9_]+\": " keys "${page}")
+list(REMOVE_DUPLICATES keys)
+foreach(key IN LISTS keys)
+  string(REGEX REPLACE "[\": ]" "" key "${key}")
+  string(FIND "${all_text}" "${key}" at)
+  if(at EQUAL -1)
+    message(SEND_ERROR "bench/RESULTS.md shows ${key}, which no source has")
+  endif()
+endforeach()
+
+file(READ ${SOURCE_DIR}/bench/results/summary.cpp text)
+string(REGEX MATCHALL "\n? *f\\(\"[a-z0-9_]+\"" columns "${text}")
+string(REGEX REPLACE "[^a-z0-9_;]|f\\(" "" columns "${columns}")
+list(JOIN columns "," columns)
+string(FIND "${page}" "\n${columns}\n" at)
+if(at EQUAL -1)
+  message(SEND_ERROR "the columns of cases.csv in bench/RESULTS.md must be ${columns}")
+endif()
