@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <chrono>
 #include <cmath>
+#include <cstdlib>
+#include <fcntl.h>
 #include <string>
 #include <thread>
+#include <unistd.h>
 
 #include <gtest/gtest.h>
 
@@ -82,6 +85,28 @@ TEST_F(ProgressTest, OnlyRankZeroShowsAndNothingIfNotWanted) {
   set_progress_mode("none");
   const Activity activity("hidden");
   EXPECT_TRUE(std::isinf(activity.seconds_until_due()));
+}
+
+/// Returns the seconds until an activity is shown with this file as standard error.
+double first_due_with_stderr(const char* path) {
+  const int before = dup(STDERR_FILENO), file = open(path, O_RDWR | O_NOCTTY);
+  dup2(file, STDERR_FILENO);
+  const double seconds = Activity("training").seconds_until_due();
+  dup2(before, STDERR_FILENO);
+  close(before);
+  close(file);
+  return seconds;
+}
+
+TEST_F(ProgressTest, OnlyATerminalGetsALineThatIsRewritten) {
+  set_log_rank(0);
+  set_progress_mode("auto");
+  const int terminal = posix_openpt(O_RDWR | O_NOCTTY);
+  if (terminal < 0 || grantpt(terminal) != 0 || unlockpt(terminal) != 0)
+    GTEST_SKIP() << "no pseudo-terminals here";
+  EXPECT_LE(first_due_with_stderr(ptsname(terminal)), 0.3);
+  EXPECT_GT(first_due_with_stderr("/dev/null"), 1);
+  close(terminal);
 }
 
 TEST_F(ProgressTest, UnknownModesAreRejected) {
