@@ -116,14 +116,14 @@ TEST(Members, StartAnEpochAfterAFailedFit) {
   EXPECT_EQ(plan_violation(metrics), "");
 }
 
-/// Changes the first number of the last moment in a checkpoint. Collective.
+/// Changes the first number of the last parameter in a checkpoint. Collective.
 void damage(const std::string& path) {
   const Communicator world = Communicator::world();
   if (world.rank() == 0) {
     Hdf5File file = Hdf5File::change(path);
     const std::vector<ArrayFacts> arrays = file.arrays();
     const auto last = std::find_if(arrays.rbegin(), arrays.rend(), [](const ArrayFacts& array) {
-      return array.name.starts_with("moment");
+      return array.name.starts_with("parameters/");
     });
     const std::size_t dimensions = last->shape.size();
     const float changed = 3;
