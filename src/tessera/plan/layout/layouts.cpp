@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <map>
 #include <span>
 
 #include <fmt/format.h>
@@ -271,41 +272,60 @@ std::vector<Layout> choose_layouts(const PlanInput& input) {
   return layouts;
 }
 
-std::vector<Layout> context_layouts(const PlanInput& input) {
-  const Size ranks = input.mesh.size_of("context");
-  const auto check = [&](bool holds, const std::string& reason) {
-    if (ranks > 1 && !holds)
-      throw ConfigError(
-          "distributed.mesh_axis_names", input.mesh.to_string(),
-          fmt::format("cannot split positions over {} ranks of context: {}", ranks, reason));
-  };
-  check(input.loss != LossKind::bce && input.loss != LossKind::poisson,
-        fmt::format("the loss {} needs whole samples", name_of(input.loss)));
-  check(!input.numerics.reproducible, "numerics.reproducible adds up whole samples");
-  const bool has_attention = attends(input.model);
-  if (ranks > 1 && !has_attention && input.context_attention != StrategyOptions{}.context_attention)
+namespace {
+
+[[noreturn]] void reject_context(const PlanInput& input, const std::string& reason) {
+  throw ConfigError("distributed.mesh_axis_names", input.mesh.to_string(),
+                    fmt::format("cannot split positions over {} ranks of context: {}",
+                                input.mesh.size_of("context"), reason));
+}
+
+/// Checks what no layer decides.
+void check_context(const PlanInput& input) {
+  if (input.loss == LossKind::bce || input.loss == LossKind::poisson)
+    reject_context(input, fmt::format("the loss {} needs whole samples", name_of(input.loss)));
+  if (input.numerics.reproducible)
+    reject_context(input, "numerics.reproducible adds up whole samples");
+  if (!attends(input.model) && input.context_attention != StrategyOptions{}.context_attention)
     throw ConfigError("distributed.context_attention",
                       quoted(std::string(name_of(input.context_attention))),
                       "needs a model with attention, such as the transformer");
+}
+
+/// Checks that the ranks have positions of a layer to split, or whole groups of its columns.
+void check_context(const PlanInput& input, const LayerSpec& layer, const Layout& layout) {
+  const bool has_rows = layout.inputs[0].is_shard(0) || layout.output.is_shard(0);
+  const bool has_positions = std::max(layer.in_positions, layer.positions) > 1;
+  if (!has_context(row_of(layer).expression) || (has_rows && !has_positions && layer.experts == 0))
+    reject_context(
+        input, fmt::format("the {} layer {} {}", row_of(layer).name, layer.name,
+                           has_positions ? "needs whole samples" : "has one position per sample"));
+  const Size groups = layer.out / layer.groups.columns / input.mesh.size_of("model");
+  if (!layout.output.is_shard(1) || groups % input.mesh.size_of("context") == 0) return;
+  const std::string with = attends(input.model)
+                               ? fmt::format("with distributed.context_attention = \"{}\" ",
+                                             name_of(input.context_attention))
+                               : "";
+  reject_context(input, fmt::format("{}they must divide the {} {} of a rank of model evenly", with,
+                                    groups, layer.groups.noun));
+}
+
+}  // namespace
+
+std::vector<Layout> context_layouts(const PlanInput& input) {
+  const bool splits = input.mesh.size_of("context") > 1;
+  if (splits) check_context(input);
   std::vector<Layout> layouts;
+  std::map<const LayerRow*, std::string> split_of;
   for (const LayerSpec& layer : input.model.layers) {
     const Expression& expression = row_of(layer).expression;
+    const auto [split, is_new] = split_of.try_emplace(layer.kind);
     // Without positions, one rank has the rows of all samples.
-    const bool can_split = has_context(expression);
-    layouts.push_back(
-        layout_of(layer, can_split ? context_split(expression, input.context_attention) : "s"));
-    const bool has_rows = layouts.back().inputs[0].is_shard(0) || layouts.back().output.is_shard(0);
-    const bool has_positions = std::max(layer.in_positions, layer.positions) > 1;
-    check(can_split && (!has_rows || has_positions || layer.experts > 0),
-          fmt::format("the {} layer {} {}", row_of(layer).name, layer.name,
-                      has_positions ? "needs whole samples" : "has one position per sample"));
-    const Size groups = layer.out / layer.groups.columns / input.mesh.size_of("model");
-    check(!layouts.back().output.is_shard(1) || groups % ranks == 0,
-          fmt::format("{}they must divide the {} {} of a rank of model evenly",
-                      has_attention ? fmt::format("with distributed.context_attention = \"{}\" ",
-                                                  name_of(input.context_attention))
-                                    : "",
-                      groups, layer.groups.noun));
+    if (is_new)
+      split->second =
+          has_context(expression) ? context_split(expression, input.context_attention) : "s";
+    layouts.push_back(layout_of(layer, split->second));
+    if (splits) check_context(input, layer, layouts.back());
   }
   return layouts;
 }
