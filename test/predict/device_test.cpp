@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a plan says depends on the device of the machine, not on this build.
+// A plan is for the device of its machine, whatever device this program was built for.
 #include <stdexcept>
 
 #include <gtest/gtest.h>

@@ -11,7 +11,7 @@
 
 namespace tessera {
 
-/// What executes kernels.
+/// The kind of processor that executes kernels.
 enum class Device : std::uint8_t { cpu, gpu };
 
 template <>

@@ -16,12 +16,13 @@ struct BatchFacts {
   Matrix<const State> x{};  ///< not rounded to the compute type
   Size first = 0;           ///< number of the first sample in the global batch
   Size step = 0;            ///< number of the training step, from 1
-  /// Forward writes the layer's term of the loss sum here; null if the pass recomputes.
+  /// Forward writes the parts that the layer adds to the loss sum here, in the order of terms_of();
+  /// null if the pass recomputes.
   double* loss = nullptr;
-  /// Forward of a router adds three rows of numbers per expert: its choices, those of them that
-  /// are dropped, and its terms of the entropy of the probabilities; null if nobody counts.
+  /// Forward of a router adds three rows with a number per expert: its choices, its dropped
+  /// choices, and its terms of the entropy of the probabilities; null if nobody counts.
   double* routing = nullptr;
-  /// Factor of the gradient of that term: loss scale / global count.
+  /// Factor of the gradients of the parts in `loss`: loss scale / global count.
   State gradient_scale = 0;
   /// Layers that draw (LayerRow::draws) draw from the prior and ignore their inputs.
   bool from_prior = false;

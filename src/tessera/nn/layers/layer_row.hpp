@@ -47,7 +47,7 @@ struct LayerRow {
   bool reads_exact_x = false;
   /// The output is drawn from a distribution that the inputs describe.
   bool draws = false;
-  /// Forward writes a term of the loss to BatchFacts::loss.
+  /// Forward writes the parts of the loss that terms_of() names to BatchFacts::loss.
   bool adds_loss = false;
 
   /// Returns the matrix products on `samples` samples; `layer` has a rank's extents. FLOPs count

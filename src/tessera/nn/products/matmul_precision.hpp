@@ -42,8 +42,8 @@ inline std::optional<HalfProducts> half_products(DType type, MatmulPrecision pre
   return std::nullopt;
 }
 
-/// What executes a plan, and the types of operands of few bits that its products take as they are.
-/// Other products convert copies of their operands.
+/// The device that a plan is for, and the types of few bits that its products read directly. Other
+/// products convert copies of their operands.
 struct Target {
   Device device = this_device;
   bool tf32 = false, bfloat16 = false, float16 = false;
