@@ -50,7 +50,7 @@ std::string unknown_because(const CaseResult& result, const Machine* machine) {
   return "";
 }
 
-Json recomputation_of(const Config& config) {
+nlohmann::json recomputation_of(const Config& config) {
   return setting_of("training.activation_checkpointing").get(config);
 }
 
