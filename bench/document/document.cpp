@@ -42,14 +42,17 @@ std::optional<StoredDocument> StoredDocument::read(const fs::path& file) {
   constexpr Size most_bytes = Size{1} << 30;
   std::error_code error;
   if (!fs::exists(file, error) && !error) return std::nullopt;
-  const std::string text = read_text(file, most_bytes);
+  return parse(read_text(file, most_bytes), file.string());
+}
+
+StoredDocument StoredDocument::parse(const std::string& text, const std::string& place) {
   try {
     StoredDocument document(Json::parse(text));
-    document.file_ = file.string();
-    if (!document.value_->is_object()) fail_file(document.file_, "must hold a JSON object");
+    document.file_ = place;
+    if (!document.value_->is_object()) fail_file(place, "must hold a JSON object");
     return document;
   } catch (const Json::exception& damage) {
-    fail_file(file.string(), "is not a JSON document: " + reason_of(damage));
+    fail_file(place, "is not a JSON document: " + reason_of(damage));
   }
 }
 

@@ -88,6 +88,8 @@ class StoredDocument {
   /// Returns none if there is no file. Throws Error (usage) for a file that does not hold a JSON
   /// object.
   static std::optional<StoredDocument> read(const std::filesystem::path& file);
+  /// `place` stands for the text in messages. Throws like read().
+  static StoredDocument parse(const std::string& text, const std::string& place);
   /// A value from another rank.
   explicit StoredDocument(nlohmann::json value);
 

@@ -19,8 +19,8 @@
 
 namespace tessera::bench {
 
-inline constexpr std::array<std::string_view, 9> statuses{
-    "ok", "unverified", "invalid", "oom", "timeout", "failed", "skipped", "running", "pending"};
+inline constexpr std::array<std::string_view, 8> statuses{
+    "ok", "unverified", "invalid", "oom", "timeout", "failed", "skipped", "pending"};
 
 // The parts of a result. Their members have the names of the keys (bench/RESULTS.md).
 
@@ -35,13 +35,13 @@ struct LossResult {
   std::optional<std::vector<double>> reference_step_losses, reference_epoch_losses,
       reference_validation_losses;
   std::string reference;
-  std::optional<Size> reference_ranks;
+  std::string reference_mesh;
   std::string problem;
 
   TESSERA_FIELDS(verdict, tolerance, largest_relative_difference, largest_at_step, epochs, steps,
                  step_losses, epoch_losses, validation_losses, validated_at_steps,
                  reference_step_losses, reference_epoch_losses, reference_validation_losses,
-                 reference, reference_ranks, problem);
+                 reference, reference_mesh, problem);
 };
 
 /// Median and interval of the rounds' medians; all others are over all steps.
@@ -96,6 +96,9 @@ struct ComputeResult {
   std::optional<double> flops_per_second, flops_per_second_per_rank, vendor_peak_flops_per_second,
       vendor_mfu;
 
+  /// Sets the rates of a step of this length.
+  void set_step(double seconds, Size ranks);
+
   TESSERA_FIELDS(flops_per_step, gemm_peak_flops_per_second, flops_per_second,
                  flops_per_second_per_rank, vendor_peak_flops_per_second, vendor_mfu);
 };
@@ -130,10 +133,10 @@ struct CaseResult {
   std::string status = "pending";
   std::string reason;
   std::optional<int> exit_code;
-  Size attempt = 0;              ///< counted from 1
-  std::optional<Size> launches;  ///< launches that finished measuring it
-  std::string launch;            ///< the latest launch
-  std::string simulated;         ///< the machine of a simulated result
+  Size crashes = 0;       ///< launches that ended during it
+  Size launches = 0;      ///< launches that finished measuring it
+  std::string launch;     ///< the latest launch with a result
+  std::string simulated;  ///< the machine of a simulated result
   std::string started, finished;
   std::optional<double> wall_seconds;
 
@@ -151,17 +154,16 @@ struct CaseResult {
   std::optional<CheckpointTimes> checkpoint;
 
   static void fields(auto& f, auto& v) {
-    constexpr Size most_attempts = 1'000'000;
     f("schema_version", written(1), "id", required(v.id), "study", v.study, "label",
       required(v.label), "factors", checked_factors(v.factors), "case", v.facts, "config", v.config,
       "status", one_of(v.status, statuses), "reason", v.reason, "exit_code",
-      in_range(v.exit_code, 0, 255), "attempt", in_range(v.attempt, 1, most_attempts), "launches",
-      in_range(v.launches, 0, most_attempts), "launch", v.launch, "simulated", v.simulated,
-      "started", v.started, "finished", v.finished, "wall_seconds", v.wall_seconds, "loss", v.loss,
-      "rounds", ListOrNull{v.rounds}, "step_seconds", v.step_seconds, "samples_per_second",
-      positive(v.samples_per_second), "breakdown", v.breakdown, "traffic", v.traffic, "memory",
-      v.memory, "pipeline", v.pipeline, "compute", v.compute, "prediction", v.prediction,
-      "explanation", ListOrNull{v.explanation}, "checkpoint", v.checkpoint);
+      in_range(v.exit_code, 0, 255), "crashes", v.crashes, "launches", v.launches, "launch",
+      v.launch, "simulated", v.simulated, "started", v.started, "finished", v.finished,
+      "wall_seconds", v.wall_seconds, "loss", v.loss, "rounds", ListOrNull{v.rounds},
+      "step_seconds", v.step_seconds, "samples_per_second", positive(v.samples_per_second),
+      "breakdown", v.breakdown, "traffic", v.traffic, "memory", v.memory, "pipeline", v.pipeline,
+      "compute", v.compute, "prediction", v.prediction, "explanation", ListOrNull{v.explanation},
+      "checkpoint", v.checkpoint);
   }
 
   /// Returns true for "ok" and for "unverified", which has a speed but no reference.

@@ -176,11 +176,15 @@ ComputeResult flop_rates(const Plan& plan, double gemm_peak, std::optional<doubl
   rates.gemm_peak_flops_per_second = gemm_peak * ranks;
   if (vendor_peak) rates.vendor_peak_flops_per_second = *vendor_peak * ranks;
   if (!seconds) return rates;
-  const double rate = rates.flops_per_step / *seconds;
-  rates.flops_per_second = rate;
-  rates.flops_per_second_per_rank = rate / ranks;
-  if (vendor_peak) rates.vendor_mfu = rate / *rates.vendor_peak_flops_per_second;
+  rates.set_step(*seconds, plan.input.mesh.num_ranks());
   return rates;
+}
+
+void ComputeResult::set_step(double seconds, Size ranks) {
+  const double rate = flops_per_step / seconds;
+  flops_per_second = rate;
+  flops_per_second_per_rank = rate / static_cast<double>(ranks);
+  if (vendor_peak_flops_per_second) vendor_mfu = rate / *vendor_peak_flops_per_second;
 }
 
 Prediction prediction_of(const SimulatedStep& step, const std::string& machine,

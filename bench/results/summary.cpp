@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <filesystem>
 #include <limits>
 #include <set>
 #include <tuple>
@@ -107,7 +108,7 @@ Columns columns_of(const SummaryRow& v) {
   f("checkpoint_write_bytes_per_second", write_rate);
   f("checkpoint_exposed_seconds", member_of(r.checkpoint, &CheckpointTimes::exposed_seconds));
   f("checkpoint_read_seconds", member_of(r.checkpoint, &CheckpointTimes::read_seconds));
-  f("attempt", r.attempt > 0 ? std::optional(r.attempt) : std::nullopt);
+  f("crashes", r.crashes);
   f("launch", r.launch);
   f("simulated", r.simulated);
   return columns;
@@ -242,12 +243,45 @@ void withhold_standings(std::vector<SummaryRow>& rows) {
   }
 }
 
+/// Returns the result of a case that is skipped or pending.
+CaseResult unmeasured_result(const Study& study, const Case& listed, Size crashes) {
+  CaseResult result;
+  result.id = listed.id;
+  result.study = study.name;
+  result.label = listed.label;
+  result.factors = listed.factors;
+  result.crashes = crashes;
+  if (listed.skip_reason) result.end(ExitCode::skipped, *listed.skip_reason);
+  return result;
+}
+
+/// Sets what follows from the rounds and steps of a measured case.
+void add_step_times(CaseResult& result, const std::vector<std::vector<double>>& blocks,
+                    const MeasureRules& rules) {
+  std::vector<double> steps;
+  for (const std::vector<double>& block : blocks)
+    steps.insert(steps.end(), block.begin(), block.end());
+  const Statistics statistics = statistics_of(result.rounds, steps);
+  result.step_seconds = {statistics, rules.warm_up};
+  result.samples_per_second = static_cast<double>(result.batch()) / statistics.median;
+  result.compute->set_step(statistics.median, result.ranks());
+}
+
+/// Writes the result of a case. A case that was begun again has none.
+void write_result(const ResultsDirectory& directory, const CaseResult& result) {
+  const std::string name = ResultsDirectory::of_case(result.id, "result.json");
+  std::error_code unused;
+  if (result.status == "pending")
+    std::filesystem::remove(directory.path() / name, unused);
+  else
+    directory.write(name, result);
+}
+
 std::pair<const char*, ExitCode> verdict_of(const std::vector<CaseResult>& cases,
                                             const std::map<std::string, Size>& counts) {
   if (counts.at("invalid") > 0) return {"INVALID", ExitCode::wrong_result};
   if (std::any_of(cases.begin(), cases.end(), is_failure)) return {"FAIL", failure_code(cases)};
-  if (counts.at("pending") > 0 || counts.at("running") > 0 ||
-      (counts.at("ok") == 0 && counts.at("unverified") == 0))
+  if (counts.at("pending") > 0 || (counts.at("ok") == 0 && counts.at("unverified") == 0))
     return {"PARTIAL", ExitCode::skipped};
   if (counts.at("unverified") > 0) return {"UNVERIFIED", ExitCode::ok};
   return {"PASS", ExitCode::ok};
@@ -283,21 +317,23 @@ std::vector<Round> rounds_of(const CaseResult& result) {
   return result.is_measured() ? result.rounds : std::vector<Round>();
 }
 
-Results read_results(const ResultsDirectory& directory) {
-  StudyCases study = directory.study();
+Results derive_results(StudyCases study, const Journals& journals) {
   Results results{std::move(study.study), {}};
-  for (Case& listed : study.cases) {
-    std::optional<CaseResult> result = directory.result(listed.id);
-    if (directory.status(listed.id, result, results.study.limits.case_seconds) == "pending") {
-      result.emplace();
-      result->id = listed.id;
-      result->label = listed.label;
-      result->factors = std::move(listed.factors);
+  for (const Case& listed : study.cases) {
+    CaseHistory history = history_of(journals, listed.id);
+    CaseResult& result = results.cases.emplace_back(std::move(history.result));
+    if (listed.skip_reason || result.status == "pending") {
+      result = unmeasured_result(results.study, listed, result.crashes);
+    } else if (result.is_measured()) {
+      if (result.simulated.empty()) add_step_times(result, history.steps, results.study.measure);
+      results.steps[listed.id] = std::move(history.steps);
     }
-    if (result->is_measured()) results.steps[listed.id] = directory.steps(listed.id);
-    results.cases.push_back(std::move(*result));
   }
   return results;
+}
+
+Results read_results(const ResultsDirectory& directory) {
+  return derive_results(directory.study(), read_journals(directory.path()));
 }
 
 Summary summarize_study(const Results& results) {
@@ -316,13 +352,22 @@ Summary summarize_study(const Results& results) {
   return summary;
 }
 
-Summary write_summary(const ResultsDirectory& directory) {
-  const Results results = read_results(directory);
-  Summary summary = summarize_study(results);
-  directory.write("summary.json", summary);
-  write_text(directory.path() / "cases.csv", cases_csv(summary));
-  write_text(directory.path() / "steps.csv", steps_csv(results));
-  return summary;
+Summary write_results(const ResultsDirectory& directory, const std::string& only) {
+  const auto is_wanted = [&](const CaseResult& result) {
+    return only.empty() || result.id == only;
+  };
+  while (true) {
+    const Journals journals = read_journals(directory.path());
+    const Results results = derive_results(directory.study(), journals);
+    for (const CaseResult& result : results.cases)
+      if (is_wanted(result)) write_result(directory, result);
+    Summary summary = summarize_study(results);
+    directory.write("summary.json", summary);
+    write_text(directory.path() / "cases.csv", cases_csv(summary));
+    write_text(directory.path() / "steps.csv", steps_csv(results));
+    // Another launch may have ended a round meanwhile, and written its results before these.
+    if (!only.empty() || journal_bytes(directory.path()) == journals.bytes) return summary;
+  }
 }
 
 std::string cases_csv(const Summary& summary) {
@@ -339,14 +384,14 @@ std::string cases_csv(const Summary& summary) {
 }
 
 std::string steps_csv(const Results& results) {
-  std::string text = "id,attempt,round,step,seconds\n";
+  std::string text = "id,round,step,seconds\n";
   for (const CaseResult& result : results.cases) {
     const auto found = results.steps.find(result.id);
     if (found == results.steps.end()) continue;
     for (std::size_t round = 0; round < found->second.size(); ++round)
       for (std::size_t step = 0; step < found->second[round].size(); ++step)
-        text += fmt::format("{},{},{},{},{:.9g}\n", found->first, result.attempt, round, step,
-                            found->second[round][step]);
+        text +=
+            fmt::format("{},{},{},{:.9g}\n", found->first, round, step, found->second[round][step]);
   }
   return text;
 }

@@ -10,6 +10,7 @@
 #include <tessera/base/error.hpp>
 
 #include "document/document.hpp"
+#include "results/journal.hpp"
 #include "results/results_directory.hpp"
 
 namespace tessera::bench {
@@ -20,6 +21,8 @@ struct Results {
   std::vector<CaseResult> cases;  ///< in the order of the study; "pending" without a result
   std::map<std::string, std::vector<std::vector<double>>> steps{};  ///< step times by id and round
 };
+/// Derives the results of a study from its journals.
+Results derive_results(StudyCases study, const Journals& journals);
 Results read_results(const ResultsDirectory& directory);
 
 /// A row of the summary: a result, and its numbers relative to other results.
@@ -75,8 +78,9 @@ struct Summary {
 void to_json(nlohmann::json& json, const Summary& summary);
 Summary summarize_study(const Results& results);
 
-/// Writes summary.json, cases.csv and steps.csv, and returns the summary.
-Summary write_summary(const ResultsDirectory& directory);
+/// Writes what is derived from the journals, and returns the summary: summary.json, cases.csv,
+/// steps.csv, and the result.json of the case `only`, or of all cases.
+Summary write_results(const ResultsDirectory& directory, const std::string& only = "");
 
 /// Sets what a row is relative to the baseline and to the fastest case of the same work, its MFU,
 /// and whether another case is the same program on one rank. Corrected ratios need rounds of both

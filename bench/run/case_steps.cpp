@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The steps of an attempt's round.
+// The steps of a round.
 #include <algorithm>
 #include <chrono>
 #include <stdexcept>
@@ -14,7 +14,7 @@
 
 #include "measure/machine_speed.hpp"
 #include "measure/statistics.hpp"
-#include "run/attempt.hpp"
+#include "run/case_rounds.hpp"
 #include "run/reference_plan.hpp"
 #include "run/references.hpp"
 
@@ -47,18 +47,18 @@ Config with_own_files(const Case& point, const ResultsDirectory& results) {
 
 }  // namespace
 
-void Attempt::run_steps(const FoundReference& reference) {
+void CaseRounds::run_steps(const FoundReference& reference) {
   const MeasureRules& rules = study_.measure;
-  if (!result_.is_measured())
+  const bool is_first_round = round_ == 0;
+  if (is_first_round)
     // The machine may have been busy when the launch measured the peak.
     gemm_peak_ = std::max(context_.launch.peak(point_),
                           gemm_peak(ranks(), gemm_type(point_.config), rules.gemm_size, 3));
-  again_seconds_ = 0;
   const bool is_new = !run_;
   if (is_new)
     time_again(!stays_set_up_,
                [this] { run_ = CaseRun::make(with_own_files(point_, context_.results), ranks()); });
-  if (!result_.is_measured()) {
+  if (is_first_round) {
     if (!verify_and_instrument(reference)) return;
     block_steps_ = block_steps(rules, median(slowest(ranks(), run_->time_steps(3))));
   } else if (is_new) {
@@ -70,34 +70,28 @@ void Attempt::run_steps(const FoundReference& reference) {
   if (!run_->is_finite())
     return result_.end(ExitCode::wrong_result,
                        "the loss became infinite or NaN during the timed steps");
-  std::vector<double> steps;
-  for (const std::vector<double>& block : steps_)
-    steps.insert(steps.end(), block.begin(), block.end());
-  const Statistics statistics = statistics_of(result_.rounds, steps);
-  result_.step_seconds = {statistics, rules.warm_up};
-  result_.samples_per_second = static_cast<double>(point_.batch()) / statistics.median;
-  result_.compute = rates(statistics.median);
   // Without a reference, nothing shows that the losses are right.
   result_.status = result_.loss->verdict == "equal" ? "ok" : "unverified";
   result_.exit_code = 0;
 }
 
-void Attempt::time_again(bool is_repeated, const std::function<void()>& work) {
+void CaseRounds::time_again(bool is_repeated, const std::function<void()>& work) {
   const Timer timer;
   work();
   if (is_repeated) again_seconds_ += timer.seconds();
 }
 
-void Attempt::warm_up() {
+void CaseRounds::warm_up() {
   context_.abort_record.enter("warm-up");
   time_again(!stays_set_up_,
              [this] { run_->warm_up(study_.measure.warm_up, [this] { check_time(); }); });
 }
 
-bool Attempt::verify_and_instrument(const FoundReference& reference) {
+bool CaseRounds::verify_and_instrument(const FoundReference& reference) {
   const MeasureRules& rules = study_.measure;
   const auto check = [this] { check_time(); };
-  result_.compute = rates(std::nullopt);
+  result_.compute = flop_rates(run_->plan(), gemm_peak_, study_.limits.vendor_peak_flops_per_second,
+                               std::nullopt);
   context_.abort_record.enter("verification");
   if (!verify(reference)) return false;
   context_.abort_record.enter("warm-up");
@@ -114,7 +108,7 @@ bool Attempt::verify_and_instrument(const FoundReference& reference) {
   return true;
 }
 
-bool Attempt::verify(const FoundReference& reference) {
+bool CaseRounds::verify(const FoundReference& reference) {
   const bool memory_as_planned = check_memory();
   const Verification verification = run_->train([this] { check_time(); }, study_.verify.steps);
   LossVerdict loss = judge_losses(verification, reference, reference_name(point_.config),
@@ -131,7 +125,7 @@ bool Attempt::verify(const FoundReference& reference) {
   return problem.empty();
 }
 
-bool Attempt::check_memory() {
+bool CaseRounds::check_memory() {
   const Json agreed = conclude_json(
       ranks(), {run_->planned_bytes(), run_->measured_bytes()},
       [&](const std::vector<Json>& all) -> Json {
@@ -145,7 +139,7 @@ bool Attempt::check_memory() {
   return agreed[0];
 }
 
-void Attempt::instrument() {
+void CaseRounds::instrument() {
   const Size steps = study_.measure.instrumented_steps;
   const std::vector<RankTrace> traces = run_->instrument(steps);
   compute_seconds_ = run_->compute_seconds();
@@ -160,7 +154,7 @@ void Attempt::instrument() {
   });
 }
 
-void Attempt::measure_block() {
+void CaseRounds::measure_block() {
   const MachineProbe& probe = context_.launch.probe();
   const MachineSpeed before = probe.measure(ranks());
   const double delay =
@@ -170,9 +164,9 @@ void Attempt::measure_block() {
   block = slowest(ranks(), block);
   is_done_ = block.back() > study_.limits.case_seconds / 2;
   block.pop_back();
-  result_.rounds.push_back({context_.launch.name(), context_.launch.seconds(), median(block),
-                            mean(before, probe.measure(ranks()))});
-  steps_.push_back(std::move(block));
+  block_ = {context_.launch.name(), context_.launch.seconds(), median(block),
+            mean(before, probe.measure(ranks()))};
+  step_times_ = std::move(block);
 }
 
 }  // namespace tessera::bench

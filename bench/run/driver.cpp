@@ -14,14 +14,15 @@
 #include <tessera/io/whole_file.hpp>
 #include <tessera/process/log.hpp>
 #include <tessera/process/progress.hpp>
+#include <tessera/process/provenance.hpp>
 #include <tessera/process/standard_streams.hpp>
 
 #include "results/result_parts.hpp"
 #include "results/summary.hpp"
-#include "run/attempt.hpp"
+#include "run/case_rounds.hpp"
 #include "run/commands.hpp"
 #include "run/console.hpp"
-#include "run/reference_plan.hpp"
+#include "run/references.hpp"
 
 namespace tessera::bench {
 
@@ -90,51 +91,82 @@ bool may_have_results(const RunOptions& options) {
   return options.resume || !options.only.empty() || !options.retry.empty();
 }
 
-/// Returns rank 0's decision about each case on every rank. Writes nothing.
-std::vector<Selected::What> choose(const Communicator& world, const StudyCases& work,
-                                   const RunOptions& options, const ResultsDirectory& results,
-                                   const Capacity& capacity) {
-  std::vector<Selected::What> choice;
+/// What a launch does.
+struct Choice {
+  Journals journals;             ///< of earlier launches, on rank 0
+  std::vector<Selected> cases;   ///< on rank 0
+  std::vector<std::size_t> run;  ///< numbers of the cases to run, in their order
+};
+
+/// Decides about each case on rank 0. Writes nothing. Collective.
+Choice choose(const Communicator& world, const StudyCases& work, const RunOptions& options,
+              const ResultsDirectory& results, const Capacity& capacity) {
+  Choice choice;
   collectively(world, [&] {
     if (world.rank() != 0) return;
     check_results_apart(work, options.machine, results);
     // Finds damaged files before anything runs.
-    if (results.check(work.study, may_have_results(options))) read_results(results);
-    for (const Case& point : work.cases)
-      choice.push_back(select_case(point, results, options, work.study, capacity).what);
+    if (results.check(work.study, may_have_results(options))) {
+      choice.journals = read_journals(results.path());
+      derive_results(results.study(), choice.journals);
+    }
+    for (std::size_t i = 0; i < work.cases.size(); ++i) {
+      const Case& point = work.cases[i];
+      choice.cases.push_back(select_case(point, history_of(choice.journals, point.id).result,
+                                         options, work.study, capacity));
+      if (choice.cases.back().what == Selected::What::run) choice.run.push_back(i);
+    }
   });
-  return broadcast_json(world, choice);
+  choice.run =
+      shuffled(broadcast_json(world, choice.run).get<std::vector<std::size_t>>(), work.study.seed);
+  return choice;
 }
 
 /// Writes the first files of a launch, after all its input was checked, so that wrong input leaves
-/// the directory as it was. Collective.
-void begin_results(const Communicator& world, const StudyCases& work, const RunOptions& options,
-                   const ResultsDirectory& results, const std::vector<Selected::What>& choice,
-                   const LaunchState& launch) {
+/// the directory as it was. Returns the journal, on rank 0. Collective.
+std::unique_ptr<Journal> begin_results(const Communicator& world, const StudyCases& work,
+                                       const RunOptions& options, const ResultsDirectory& results,
+                                       const Choice& choice, const LaunchState& launch) {
+  std::unique_ptr<Journal> journal;
   collectively(world, [&] {
     if (world.rank() != 0) return;
-    std::vector<CaseResult> documents;
-    for (std::size_t i = 0; i < choice.size(); ++i) {
-      const Case& point = work.cases[i];
-      if (choice[i] == Selected::What::skip)
-        documents.push_back(skipped_result(work.study, point, launch.name()));
-      if (choice[i] == Selected::What::give_up)
-        documents.push_back(given_up_result(*results.result(point.id)));
-    }
+    Chosen chosen{{}, options.give_up};
+    for (const std::size_t i : choice.run) chosen.runs.push_back(work.cases[i].id);
     results.prepare(work, may_have_results(options));
-    if (!results.has_locks())
-      log_warning(fmt::format(
-          "{}: this file system does not support locks: start one launch at a time; a case "
-          "that a killed launch was running can be resumed {:.0f} s after it began",
-          results.path().string(), longest_run(work.study.limits.case_seconds)));
+    journal = std::make_unique<Journal>(results.path(), launch.name(), chosen);
     launch.write(results);
-    for (const CaseResult& document : documents) results.write_result(document);
+    for (std::size_t i = 0; i < work.cases.size(); ++i) {
+      if (choice.cases[i].what != Selected::What::give_up) continue;
+      const Case& point = work.cases[i];
+      End end{point.id};
+      end.time = utc_time();
+      end.give_up = options.give_up;
+      end.result = new_result(work.study, point);
+      end.result->launch = launch.name();
+      end.result->end(ExitCode::communication,
+                      "its launch ended during the case; " + choice.cases[i].note);
+      journal->append(end);
+    }
   });
+  return journal;
 }
 
-std::string describe(const Attempt& attempt) {
-  if (!attempt.is_taken()) return "left to another launch";
-  const CaseResult& result = attempt.result();
+/// Returns the launches that a case of this launch replaces, on rank 0: all if it is to be retried,
+/// else those of another program.
+std::vector<std::string> replaced_launches(const Choice& choice, std::size_t number,
+                                           const std::string& id, const Program& program,
+                                           const ResultsDirectory& results) {
+  if (choice.cases.empty()) return {};
+  std::vector<std::string> launches = history_of(choice.journals, id).launches;
+  if (!choice.cases[number].retries)
+    std::erase_if(launches, [&](const std::string& launch) {
+      const std::optional<LaunchProgram> earlier = results.program(launch);
+      return earlier && earlier->program == program;
+    });
+  return launches;
+}
+
+std::string describe(const CaseResult& result) {
   if (result.is_measured())
     return fmt::format("{} a step, {} samples/s", human_seconds(result.step_seconds->median),
                        rate(result.samples_per_second));
@@ -167,32 +199,44 @@ std::vector<bool> choose_kept(const std::vector<const Case*>& order, Size keep_b
 
 /// Runs all rounds, each with all cases in a different order, so that changes of the machine's
 /// speed affect all cases alike.
-void run_cases(const std::vector<const Case*>& cases, const AttemptContext& context) {
+void run_cases(const std::vector<const Case*>& cases,
+               const std::vector<std::vector<std::string>>& instead_of,
+               const RoundsContext& context) {
   const bool is_first = context.world.rank() == 0;
   const MeasureRules& rules = context.study.measure;
   Activity progress("running cases");
   TimeLeft estimate(cases.size(), rules.rounds);
   const std::vector<bool> kept = choose_kept(cases, rules.keep_bytes);
-  std::vector<std::unique_ptr<Attempt>> attempts(cases.size());
+  std::vector<std::unique_ptr<CaseRounds>> begun(cases.size());
   std::vector<std::size_t> order(cases.size());
   std::iota(order.begin(), order.end(), std::size_t{0});
+  const auto write = [&](const std::string& id) {
+    Summary summary;
+    collectively(context.world, [&] {
+      if (is_first) summary = write_results(context.results, id);
+    });
+    return summary;
+  };
   for (Size round = 0; round < rules.rounds; ++round) {
     if (round > 0) order = shuffled(std::move(order), context.study.seed + round);
     for (std::size_t i = 0; i < order.size(); ++i) {
-      std::unique_ptr<Attempt>& attempt = attempts[order[i]];
-      const Case& point = *cases[order[i]];
+      const std::size_t number = order[i];
+      const Case& point = *cases[number];
       const std::string place =
           fmt::format("round {}/{}, case {}/{}", round + 1, rules.rounds, i + 1, order.size());
       if (is_first) progress.update(progress_text(place, point.id, estimate));
-      if (!attempt) attempt = std::make_unique<Attempt>(point, context, kept[order[i]]);
-      attempt->run_round();
-      estimate.add(order[i], attempt->round_time());
-      if (is_first && round == 0) {
-        log_note(fmt::format("{}  {}  {}", place, point.id, describe(*attempt)));
-        write_summary(context.results);
-      }
+      std::unique_ptr<CaseRounds>& rounds = begun[number];
+      if (!rounds)
+        rounds = std::make_unique<CaseRounds>(point, context, kept[number], instead_of[number]);
+      rounds->run_round();
+      estimate.add(number, rounds->round_time());
+      if (round > 0) continue;
+      const Summary summary = write(point.id);
+      for (const SummaryRow& row : summary.cases)
+        if (row.result.id == point.id)
+          log_note(fmt::format("{}  {}  {}", place, point.id, describe(row.result)));
     }
-    if (is_first && round > 0) write_summary(context.results);
+    if (round > 0) write("");
     if (is_first && round == 0 && rules.rounds > 1)
       log_note(
           fmt::format("all cases have begun; {} more rounds of each follow", rules.rounds - 1));
@@ -212,30 +256,25 @@ void narrow(Summary& summary, const std::vector<std::string>& ids,
   summary.counts = alone.counts;
 }
 
-/// Returns a line with the share of the launch spent on references.
-std::string reference_text(double seconds, double all) {
-  if (seconds == 0) return "";
-  return fmt::format("references took {} of the launch's {} ({:.1f} %)\n", human_seconds(seconds),
-                     human_seconds(all), 100 * seconds / all);
+/// Returns a line with the share of the launch spent on references, and the meshes of several ranks
+/// that computed some.
+std::string reference_text(const References& references, double all) {
+  if (references.seconds() == 0) return "";
+  std::string text = fmt::format("references took {} of the launch's {} ({:.1f} %)\n",
+                                 human_seconds(references.seconds()), human_seconds(all),
+                                 100 * references.seconds() / all);
+  for (const std::string& mesh : references.meshes())
+    text += fmt::format("losses of what does not fit on one rank are held against {}\n", mesh);
+  return text;
 }
 
 ExitCode conclude(const RunOptions& options, const ResultsDirectory& results,
-                  const std::vector<Case>& cases, LaunchState& launch,
                   const std::string& references) {
-  Summary summary = write_summary(results);
+  Summary summary = write_results(results);
   const std::string figures = figures_of_merit(summary);
   write_text(results.path() / "figures_of_merit.txt", figures);
-  std::vector<Untried> next;
-  {
-    const Activity activity("searching for a faster configuration");
-    next = untried(summary, cases, [&](const Case& point) {
-      return launch.has_run(point) ? launch.machine(point) : nullptr;
-    });
-  }
-  launch.set("untried", next);
-  launch.write(results);
   if (!options.only.empty()) narrow(summary, options.only, results);
-  print_output(summary_table(summary) + untried_text(next) + references + "\n" +
+  print_output(summary_table(summary) + references + "\n" +
                (options.figures_of_merit ? figures : ""));
   print_result_line(summary.result, result_text(summary) + " in " + results.path().string());
   return summary.exit_code;
@@ -252,39 +291,42 @@ ExitCode run_study(Runtime& runtime, const RunOptions& options) {
     throw ConfigError("--inject", fmt::format("@{}", options.fault->rank),
                       "the launch has ranks 0 to {}", world.size() - 1);
   const Capacity capacity = capacity_of(world, topology);
-  const auto choice = choose(world, work, options, results, capacity);
-  std::vector<std::size_t> chosen;
-  for (std::size_t i = 0; i < choice.size(); ++i)
-    if (choice[i] == Selected::What::run) chosen.push_back(i);
+  const Choice choice = choose(world, work, options, results, capacity);
   std::vector<const Case*> order;
-  for (const std::size_t i : shuffled(std::move(chosen), work.study.seed))
-    order.push_back(&work.cases[i]);
+  for (const std::size_t i : choice.run) order.push_back(&work.cases[i]);
   LaunchState launch(runtime, work.study, world, capacity, order, options);
-  begin_results(world, work, options, results, choice, launch);
+  std::vector<std::vector<std::string>> instead_of(order.size());
+  collectively(world, [&] {
+    for (std::size_t i = 0; i < order.size(); ++i)
+      instead_of[i] =
+          replaced_launches(choice, choice.run[i], order[i]->id, launch.program(), results);
+  });
+  const std::unique_ptr<Journal> own = begin_results(world, work, options, results, choice, launch);
+  Journal* const journal = own.get();
 
   AbortRecord abort_record(results);
-  References references(work.study, results, options);
-  references.make(order, world, abort_record);
+  References references(work.study, options);
+  references.make(order, choice.journals, journal, world, abort_record);
   launch.set("reference_seconds", references.seconds());
   collectively(world, [&] {
     if (world.rank() == 0) launch.write(results);
   });
-  run_cases(order,
-            {work.study, world, capacity, launch, references, results, abort_record, options});
+  run_cases(order, instead_of,
+            {work.study, world, launch, references, results, abort_record, options, journal});
   int code = 0;
   collectively(world, [&] {
     if (world.rank() == 0)
-      code = static_cast<int>(conclude(options, results, work.cases, launch,
-                                       reference_text(references.seconds(), launch.seconds())));
+      code = static_cast<int>(
+          conclude(options, results, reference_text(references, launch.seconds())));
   });
   return static_cast<ExitCode>(broadcast_json(world, code).get<int>());
 }
 
 ExitCode show_selection(const RunOptions& options, Size ranks) {
   const StudyCases work = load(options, {});
-  const ResultsDirectory results(options.directory);
+  const Journals journals = read_journals(options.directory);
   print_output(selection_list(work.cases, [&](const Case& point) {
-    return select_case(point, results, options, work.study, {ranks});
+    return select_case(point, history_of(journals, point.id).result, options, work.study, {ranks});
   }));
   return ExitCode::ok;
 }

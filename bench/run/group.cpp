@@ -19,7 +19,6 @@
 #include <tessera/process/runtime.hpp>
 #include <tessera/process/wait_limit.hpp>
 
-#include "results/results_directory.hpp"
 #include "results/summary.hpp"
 
 namespace tessera::bench {
@@ -28,6 +27,9 @@ namespace {
 /// Seconds that a rank with an error waits for ranks that may be stuck in a collective. It is
 /// shorter than the time limit of the watchdog, whose message would hide the cause.
 double grace_seconds(const Limits& limits) { return std::min(10.0, limits.case_seconds / 2); }
+
+/// Seconds after which ranks that a case leaves out end the job.
+double longest_run(double case_seconds) { return 2 * case_seconds + 60; }
 
 }  // namespace
 
@@ -78,11 +80,11 @@ AbortRecord::AbortRecord(const ResultsDirectory& results) : results_(results) {
 
 AbortRecord::~AbortRecord() { observe_abort({}); }
 
-void AbortRecord::begin(std::string id, std::optional<CaseResult> result,
+void AbortRecord::begin(std::string id, std::optional<End> line,
                         std::optional<double> case_seconds) {
   const std::lock_guard lock(mutex_);
   id_ = std::move(id);
-  result_ = std::move(result);
+  line_ = std::move(line);
   phase_ = "set-up";
   if (case_seconds)
     deadline_ = std::jthread(
@@ -118,12 +120,15 @@ void AbortRecord::on_abort(ExitCode code, const std::string& reason) {
   const bool stalled = code == ExitCode::timeout || reason.find("has waited") != std::string::npos;
   const ExitCode ended = stalled ? ExitCode::timeout : code;
   try {
-    if (result_) {
-      result_->end(ended, reason.empty() ? "the job was aborted" : reason);
-      result_->finished = utc_time();
-      results_.write_result(*result_);
+    if (line_) {
+      CaseResult result = line_->result.value_or(CaseResult());
+      result.end(ended, reason.empty() ? "the job was aborted" : reason);
+      line_->result = result;
+      line_->last = true;
+      line_->time = utc_time();
+      Journal(results_.path(), fmt::format("{}@{}", result.launch, log_rank()), {}).append(*line_);
     }
-    write_summary(results_);
+    write_results(results_);
   } catch (const std::exception& error) {
     log_from_this_rank(error.what());
   }

@@ -15,6 +15,7 @@
 #include <tessera/comm/detail/mpi_handle.hpp>
 #include <tessera/process/outcome.hpp>
 
+#include "results/journal.hpp"
 #include "results/results_directory.hpp"
 #include "study/study.hpp"
 
@@ -48,7 +49,7 @@ void sleep_until_all_arrive(const Limits& limits, MPI_Comm comm = MPI_COMM_WORLD
 
 /// Records the case that runs when the job is aborted. A rank that is stuck in a collective can
 /// neither be waited for nor left behind, so the job has to end. Each rank has one of these; the
-/// rank that ends the job writes the result.
+/// rank that ends the job writes the end of the round, to a journal of its own.
 class AbortRecord {
  public:
   /// Observes aborts of the job, by the communicators' watchdog for example, while it lives.
@@ -57,10 +58,10 @@ class AbortRecord {
   AbortRecord(const AbortRecord&) = delete;
   AbortRecord& operator=(const AbortRecord&) = delete;
 
-  /// Until end(), an abort completes and writes this result. Without a result, it names `id` only.
+  /// Until end(), an abort completes and writes this line. Without a line, it names `id` only.
   /// With `case_seconds`, the job ends with exit code 4 if end() does not come within twice that
   /// time: the watchdog, which can name the missing ranks, comes first.
-  void begin(std::string id, std::optional<CaseResult> result, std::optional<double> case_seconds);
+  void begin(std::string id, std::optional<End> line, std::optional<double> case_seconds);
   /// Names the phase of the case for messages: "warm-up".
   void enter(std::string phase);
   void end();
@@ -72,7 +73,7 @@ class AbortRecord {
   const ResultsDirectory& results_;
   std::mutex mutex_;
   std::string id_;  ///< empty: nothing runs
-  std::optional<CaseResult> result_;
+  std::optional<End> line_;
   std::string phase_;
   std::jthread deadline_;
 };

@@ -44,15 +44,6 @@ std::optional<std::string> lack_of(const Case& point, const Capacity& capacity) 
   return std::nullopt;
 }
 
-/// Counts the launches that ended during this case, and so left it "running".
-Size lost_launches(const ResultsDirectory& results, const CaseResult& latest) {
-  Size lost = latest.status == "running" ? 1 : 0;
-  for (Size n = 1; n < latest.attempt; ++n)
-    if (const auto earlier = results.attempt(latest.id, n); earlier && earlier->status == "running")
-      ++lost;
-  return lost;
-}
-
 constexpr Size gemm_repetitions = 10;
 
 /// "20261120T140310Z-node7-4711"
@@ -96,37 +87,23 @@ nlohmann::json first_document(const Runtime& runtime, const Study& study, const 
 
 }  // namespace
 
-Selected select_case(const Case& point, const ResultsDirectory& results, const RunOptions& options,
+Selected select_case(const Case& point, const CaseResult& result, const RunOptions& options,
                      const Study& study, const Capacity& capacity) {
   using What = Selected::What;
-  const std::optional<CaseResult> result = results.result(point.id);
-  const std::string status = results.status(point.id, result, study.limits.case_seconds);
-  const bool retries = std::count(options.retry.begin(), options.retry.end(), status) > 0;
-  const bool again = retries || status == "pending";
-  // A killed launch, or one of several launches, has left rounds.
-  const bool has_rounds =
-      result && !result->rounds.empty() && (result->is_measured() || status == "pending");
-  const bool continues =
-      !retries && has_rounds && result->launches.value_or(1) < study.measure.launches;
-  if (point.skip_reason) {
-    if (status == "skipped") return {What::keep, false, "skipped"};
-    return {What::skip, false, *point.skip_reason};
-  }
-  const std::vector<std::string>& only = options.only;
-  if (!only.empty() && std::find(only.begin(), only.end(), point.id) == only.end())
+  const auto names = [](const std::vector<std::string>& list, const std::string& one) {
+    return std::find(list.begin(), list.end(), one) != list.end();
+  };
+  const bool retries = names(options.retry, result.status), is_new = result.status == "pending";
+  const bool continues = result.is_measured() && result.launches < study.measure.launches;
+  if (point.skip_reason) return {What::skip, false, *point.skip_reason};
+  if (!options.only.empty() && !names(options.only, point.id))
     return {What::leave, false, "not selected by --case"};
-  if (status == "running") return {What::leave, false, "another launch is running it"};
-  // A skipped case applies now, because the program or the study has changed.
-  if (!again && !continues && status != "skipped")
-    return {What::keep, false, "has a result: " + status};
-  if (options.give_up && status == "pending" && result) {
-    const Size lost = lost_launches(results, *result);
-    if (lost >= *options.give_up)
-      return {What::give_up, false, fmt::format("launches that ended during it: {}", lost)};
-  }
+  if (!retries && !is_new && !continues)
+    return {What::keep, false, "has a result: " + result.status};
+  if (!retries && options.give_up && result.crashes >= *options.give_up)
+    return {What::give_up, false, fmt::format("launches that ended during it: {}", result.crashes)};
   if (const auto lack = lack_of(point, capacity)) return {What::pending, false, *lack};
-  if (continues) return {What::run, true, "more rounds"};
-  return {What::run, false, status == "pending" ? "" : "again: " + status};
+  return {What::run, retries, retries ? "again: " + result.status : continues ? "more rounds" : ""};
 }
 
 // std::shuffle may differ between standard libraries.

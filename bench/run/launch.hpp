@@ -28,14 +28,14 @@ namespace tessera::bench {
 struct Selected {
   enum class What {
     run,
-    skip,     ///< record it as skipped
+    skip,     ///< excluded, or no valid configuration
     keep,     ///< it has a result
-    leave,    ///< another launch runs it, or --case does not name it
+    leave,    ///< --case does not name it
     pending,  ///< the launch lacks ranks, threads or a backend
     give_up,  ///< record it as failed, because launches ended during it
   } what = What::run;
-  bool continues = false;  ///< keeps the present rounds
-  std::string note{};      ///< reason, for messages
+  bool retries = false;  ///< --retry asks for it: what launches have measured counts no longer
+  std::string note{};    ///< reason, for messages
 };
 
 /// The resources of a launch.
@@ -46,8 +46,8 @@ struct Capacity {
   Topology topology = 1;
 };
 
-/// `results` may not exist yet.
-Selected select_case(const Case& point, const ResultsDirectory& results, const RunOptions& options,
+/// `result` is what the journals tell of the case.
+Selected select_case(const Case& point, const CaseResult& result, const RunOptions& options,
                      const Study& study, const Capacity& capacity);
 
 /// Returns the numbers in an order that depends on the seed only.

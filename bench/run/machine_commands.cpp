@@ -20,7 +20,6 @@
 #include "measure/machine_speed.hpp"
 #include "results/result_parts.hpp"
 #include "results/summary.hpp"
-#include "run/attempt.hpp"
 #include "run/commands.hpp"
 #include "run/console.hpp"
 #include "run/reference_plan.hpp"
@@ -83,7 +82,6 @@ void simulate_case(const Case& point, const Study& study, const Machine& machine
   const SimulatedStep step = simulate(plan, cost_on(machine, plan));
   const Breakdown breakdown = breakdown_of(step);
   result.step_seconds = {statistics_of({step.step_seconds}), study.measure.warm_up};
-  result.rounds = {{result.launch, 0, step.step_seconds, {1, 1}}};
   result.samples_per_second = static_cast<double>(point.batch()) / step.step_seconds;
   result.breakdown = breakdown;
   result.traffic = planned_traffic(plan);
@@ -95,20 +93,23 @@ void simulate_case(const Case& point, const Study& study, const Machine& machine
   result.exit_code = 0;
 }
 
-CaseResult simulated_result(const Case& point, const Study& study, const Machine& machine,
-                            const std::string& launch) {
-  CaseResult result =
-      point.skip_reason ? skipped_result(study, point, launch) : new_result(study, point);
+/// Returns what a launch would write at the end of the case.
+End simulated_end(const Case& point, const Study& study, const Machine& machine,
+                  const std::string& launch) {
+  End end{point.id};
+  CaseResult& result = end.result.emplace(new_result(study, point));
   result.simulated = machine.name;
-  if (point.skip_reason) return result;
-  result.attempt = 1;
-  result.launches = 1;
   result.launch = launch;
   result.started = utc_time();
   const Outcome outcome = outcome_of([&] { simulate_case(point, study, machine, result); });
   if (outcome.failed()) result.end(outcome.code, outcome.message);
-  result.finished = utc_time();
-  return result;
+  end.time = utc_time();
+  end.last = true;
+  if (result.is_measured()) {
+    end.block = {launch, 0, result.step_seconds->median, {1, 1}};
+    end.steps = {result.step_seconds->median};
+  }
+  return end;
 }
 
 Json launch_document(const SimulateOptions& options, const Study& study, const Machine& machine,
@@ -171,8 +172,9 @@ ExitCode simulate_study(const SimulateOptions& options) {
   const ResultsDirectory results(options.directory);
   check_results_apart(work, options.machine, results);
   results.prepare(work, false);
-  Json launch = launch_document(options, study, machine, cases);
+  const Json launch = launch_document(options, study, machine, cases);
   const std::string name = launch.at("name");
+  Journal journal(results.path(), name, {});
   results.write("launches/" + name + ".json", launch);
   Study limited = study;
   std::optional<Size>& limit = limited.limits.memory_bytes;
@@ -182,22 +184,19 @@ ExitCode simulate_study(const SimulateOptions& options) {
   Activity activity("simulating cases");
   for (const Case& point : cases) {
     activity.update("simulating " + point.id);
-    const CaseResult result = simulated_result(point, limited, machine, name);
+    if (point.skip_reason) continue;
+    const End end = simulated_end(point, limited, machine, name);
+    const CaseResult& result = *end.result;
     const auto ranks = static_cast<double>(point.ranks());
     if (result.status == "ok") {
       steps += ranks * *result.wall_seconds;
       references += ranks * reference_seconds(point, limited, machine, made);
-      results.write_steps(result, {{result.step_seconds->median}});
     }
-    results.write_result(result);
+    journal.append(end);
   }
-  const Summary summary = write_summary(results);
-  const std::vector<Untried> next = untried(summary, cases, [&](const Case&) { return &machine; });
-  launch["untried"] = next;
-  results.write("launches/" + name + ".json", launch);
-  print_output(fmt::format("Simulated on machine {}: nothing was measured\n\n{}{}\n{}",
-                           machine.name, summary_table(summary), untried_text(next),
-                           rank_hours_text(steps, references)));
+  const Summary summary = write_results(results);
+  print_output(fmt::format("Simulated on machine {}: nothing was measured\n\n{}\n{}", machine.name,
+                           summary_table(summary), rank_hours_text(steps, references)));
   print_result_line(summary.result, result_text(summary) + " in " + results.path().string());
   return summary.exit_code;
 }

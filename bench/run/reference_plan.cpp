@@ -5,6 +5,7 @@
 #include <cmath>
 #include <limits>
 #include <optional>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -18,12 +19,6 @@
 
 namespace tessera::bench {
 namespace {
-
-/// Ranks of a trial for each rank of the one before, few enough for short steps.
-constexpr Size trial_factor = 16;
-constexpr Size trial_samples_per_rank = 2;
-constexpr Size trial_steps =
-    3;  ///< the first update of Adam depends on the signs of gradients only
 
 /// `strategy`: data or fsdp, which also names the mesh axis.
 PlainRun on_ranks(const Config& config, Size ranks, Strategy strategy, Size microbatches) {
@@ -71,35 +66,6 @@ std::optional<PlainRun> fitting_run(const Config& config, Size ranks, Strategy s
   return std::nullopt;
 }
 
-/// Returns the replicated run if it fits, else the run with FSDP.
-PlainRun fitting_run(const Config& config, Size ranks, const Limits& limits, const Target& target) {
-  for (const Strategy strategy : {Strategy::data, Strategy::fsdp})
-    if (const auto run = fitting_run(config, ranks, strategy, limits, target)) return *run;
-  throw Error(ExitCode::out_of_memory, "does not fit into {} with any number of microbatches",
-              human_bytes(*limits.memory_bytes));
-}
-
-/// Throws Error (out_of_memory) if the trial does not fit, because then nothing validates the ranks
-/// of its reference.
-PlainRun trial_run(const Config& config, Size ranks, Strategy strategy, const Limits& limits,
-                   const Target& target) {
-  if (const auto run = fitting_run(config, ranks, strategy, limits, target)) return *run;
-  throw Error(ExitCode::out_of_memory, "a trial on {} does not fit into {}", counted(ranks, "rank"),
-              human_bytes(*limits.memory_bytes));
-}
-
-Trial make_trial(const Config& config, Size fewer, Size more, Strategy strategy,
-                 const Limits& limits, const Target& target) {
-  Config few = config;
-  few.training.batch_size = std::min(config.training.batch_size, trial_samples_per_rank * more);
-  few.training.num_epochs = 1;
-  few.data.samples = trial_steps * few.training.batch_size;
-  few.data.validation_samples = 0;
-  few.training.validate_every = TrainingConfig{}.validate_every;
-  return {trial_run(few, fewer, fewer == 1 ? Strategy::data : strategy, limits, target),
-          trial_run(few, more, strategy, limits, target)};
-}
-
 /// Returns the steps of all epochs, but at most verify.steps.
 Size steps_verified(const Config& config, const VerifyRules& rules) {
   const Size batch = config.training.batch_size;
@@ -121,22 +87,26 @@ double seconds_of(const PlainRun& run, const VerifyRules& rules, const Machine& 
 }  // namespace
 
 std::string reference_name(const Config& config) {
-  return fmt::format("references/{:08x}.json",
+  return fmt::format("reference-{:08x}",
                      hash_of(config_as_json(on_ranks(config, 1, Strategy::data, 1).config)));
 }
 
 ReferencePlan plan_reference(const Config& config, const VerifyRules& rules, const Limits& limits,
                              Size available, const Target& target) {
-  const Size ranks =
-      most_parts(config, std::min({rules.ranks, available, config.training.batch_size}));
-  ReferencePlan plan{reference_name(config), fitting_run(config, ranks, limits, target), {}};
-  for (Size fewer = 1; fewer < ranks;) {
-    const Size more = std::min(ranks, fewer * trial_factor);
-    plan.trials.push_back(make_trial(
-        config, fewer, more, plan.run.config.training.distributed.strategy, limits, target));
-    fewer = more;
+  const Numerics& numerics = config.training.numerics;
+  Size most = std::min({rules.ranks, available, config.training.batch_size});
+  if (numerics.reproducible) {  // ranks share the grains evenly
+    Size parts = numerics.grains;
+    while (parts > most) parts /= 2;
+    most = parts;
   }
-  return plan;
+  std::optional<PlainRun> run = fitting_run(config, 1, Strategy::data, limits, target);
+  for (Size ranks = 2; !run && ranks / 2 < most; ranks *= 2)
+    run = fitting_run(config, std::min(ranks, most), Strategy::fsdp, limits, target);
+  if (!run)
+    throw Error(ExitCode::out_of_memory, "does not fit into {} with any number of microbatches",
+                human_bytes(*limits.memory_bytes));
+  return {reference_name(config), std::move(*run)};
 }
 
 Size block_steps(const MeasureRules& rules, double step_seconds) {
@@ -162,10 +132,7 @@ double reference_seconds(const Case& point, const Study& study, const Machine& m
         plan_reference(point.config, study.verify, study.limits, point.ranks(), machine.target());
   });
   if (outcome.failed()) return 0;
-  double seconds = seconds_of(plan.run, study.verify, machine);
-  for (const Trial& trial : plan.trials)
-    seconds += seconds_of(trial.fewer, {}, machine) + seconds_of(trial.more, {}, machine);
-  return seconds;
+  return seconds_of(plan.run, study.verify, machine);
 }
 
 double seconds_of(const std::vector<const Case*>& cases, const Study& study,

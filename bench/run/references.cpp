@@ -13,6 +13,7 @@
 #include <tessera/comm/agree.hpp>
 #include <tessera/comm/share_json.hpp>
 #include <tessera/process/progress.hpp>
+#include <tessera/process/provenance.hpp>
 
 #include "results/result_parts.hpp"
 #include "run/group.hpp"
@@ -44,67 +45,19 @@ LossDifference largest_difference(const std::vector<double>& losses,
   return largest;
 }
 
-using Json = nlohmann::json;
-
-/// The ranks that train a reference, within the time of one case.
-struct ReferenceRuns {
-  const Group& group;
-  const Limits& limits;
-  Timer clock{};
-
-  /// Trains on the first ranks while the others sleep. Returns the losses on all ranks. Collective.
-  LossCurve losses_of(const PlainRun& run, const std::optional<Size>& steps) const {
-    const Communicator& ranks = group.ranks;
-    const Group part = first_ranks(ranks, group.raw.get(), run.ranks, "reference");
-    Json losses;
-    Outcome outcome;
-    if (ranks.rank() < run.ranks)
-      outcome = run_on_group(part, limits, [&] {
-        losses = CaseRun::make(run.config, part.ranks)
-                     ->train([&] { check_time(part.ranks, clock.seconds(), limits); }, steps)
-                     .losses;
-      });
-    sleep_until_all_arrive(limits, group.raw.get());
-    collectively(ranks, [&] {
-      if (outcome.failed()) throw Error(outcome.code, outcome.message);
-    });
-    return broadcast_json(ranks, losses).get<LossCurve>();
-  }
-
-  Json run_trial(const Trial& trial, double asked_tolerance) const {
-    const std::vector<double> fewer = losses_of(trial.fewer, {}).steps,
-                              more = losses_of(trial.more, {}).steps;
-    const double tolerance = loss_tolerance(trial.more.config, asked_tolerance);
-    const double difference =
-        more.size() == fewer.size() ? largest_difference(more, fewer).relative : INFINITY;
-    if (!(difference <= tolerance))
-      throw Error(ExitCode::wrong_result,
-                  "a trial on {} differs from that on {}: relative difference {:.1e}, "
-                  "tolerance {:.0e}",
-                  counted(trial.more.ranks, "rank"), trial.fewer.ranks, difference, tolerance);
-    return {{"ranks", {trial.fewer.ranks, trial.more.ranks}},
-            {"global_batch", trial.more.config.training.batch_size},
-            {"steps", more.size()},
-            {"tolerance", tolerance},
-            {"largest_relative_difference", difference}};
-  }
-};
-
-/// Runs the trials, then the reference. Throws Error (wrong_result) on all ranks if a trial's
-/// losses differ, Error (timeout) if it takes longer than a case may. Collective over the group,
-/// which has as many ranks as the plan.
+/// Trains on the ranks of the plan. Throws Error (timeout) if it takes longer than a case may.
+/// Collective over the group.
 Reference run_reference(const ReferencePlan& plan, const Group& group, const Study& study) {
-  const ReferenceRuns runs{group, study.limits};
+  const Timer clock;
   const TrainingConfig& training = plan.run.config.training;
+  const auto check = [&] { check_time(group.ranks, clock.seconds(), study.limits); };
   Reference reference;
-  for (const Trial& trial : plan.trials)
-    reference.trials.push_back(runs.run_trial(trial, study.verify.tolerance));
-  reference.losses = runs.losses_of(plan.run, study.verify.steps);
-  reference.ranks = plan.run.ranks;
-  reference.strategy = name_of(training.distributed.strategy);
+  reference.losses =
+      CaseRun::make(plan.run.config, group.ranks)->train(check, study.verify.steps).losses;
+  reference.mesh = fmt::format("{}={}", training.distributed.mesh_axis_names[0], plan.run.ranks);
   reference.microbatches = training.microbatches;
   reference.asked_steps = study.verify.steps;
-  reference.seconds = runs.clock.seconds();
+  reference.seconds = clock.seconds();
   return reference;
 }
 
@@ -117,7 +70,13 @@ FoundReference failed_reference(const Outcome& outcome, Size ranks) {
   return failed;
 }
 
+FoundReference found_reference(const Reference& reference) {
+  return {reference.losses, reference.mesh};
+}
+
 }  // namespace
+
+std::string mesh_text(const std::string& mesh) { return mesh == "data=1" ? "1 rank" : mesh; }
 
 double loss_tolerance(const Config& config, double asked) {
   if (config.training.numerics.reproducible) return asked;
@@ -149,7 +108,7 @@ LossVerdict judge_losses(const Verification& verification, const FoundReference&
     loss.reference_step_losses = reference.losses->steps;
     loss.reference_epoch_losses = reference.losses->epochs;
     loss.reference_validation_losses = reference.losses->validations;
-    loss.reference_ranks = reference.ranks;
+    loss.reference_mesh = reference.mesh;
   }
   const auto verdict = [&](const char* word, const std::string& problem = "") {
     loss.verdict = word;
@@ -179,7 +138,7 @@ LossVerdict judge_losses(const Verification& verification, const FoundReference&
       "different",
       fmt::format("the {} {} is {:.8g}, on {} {:.8g}: relative difference {:.1e}, tolerance {:.0e}",
                   is_unseen ? "validation loss after step" : "loss of step", step, worst.value,
-                  counted(reference.ranks, "rank"), worst.wanted, worst.relative, tolerance));
+                  mesh_text(reference.mesh), worst.wanted, worst.relative, tolerance));
 }
 
 FoundReference References::find(const Config& config) const {
@@ -188,89 +147,76 @@ FoundReference References::find(const Config& config) const {
     found.problem = "the study has verify = false";
     return found;
   }
-  const std::string name = reference_name(config);
-  if (const auto failure = failures_.find(name); failure != failures_.end()) return failure->second;
-  found.failure = outcome_of([&] {
-    const Reference reference = results_.reference(name);
-    if (!reference.losses)
-      throw Error(ExitCode::usage, "{}: the file has no losses", (results_.path() / name).string());
-    found.losses = reference.losses;
-    found.ranks = reference.ranks.value_or(1);
-  });
-  return found;
+  const auto known = found_.find(reference_name(config));
+  return known == found_.end() ? found : known->second;
 }
 
-/// Returns false if this launch does not compute the reference. Counts the launch as lost until the
-/// reference is computed, unless another launch computes the same one and holds the lock.
-bool References::begin(const ReferencePlan& plan) {
-  Reference present = results_.reference(plan.name);
-  if (present.has_steps(study_.verify.steps)) return false;
-  lock_ = results_.take(plan.name + ".lock");
-  if (!lock_) return true;
-  if (options_.give_up && present.lost.value_or(0) >= *options_.give_up) {
-    failures_[plan.name].failure = {ExitCode::communication,
-                                    "launches ended while computing its reference"};
-    lock_.reset();
-    return false;
-  }
-  present.lost = present.lost.value_or(0) + 1;
-  results_.write(plan.name, present);
-  return true;
+std::set<std::string> References::meshes() const {
+  std::set<std::string> meshes;
+  for (const auto& [name, found] : found_)
+    if (found.losses && mesh_text(found.mesh) == found.mesh) meshes.insert(found.mesh);
+  return meshes;
 }
 
-void References::compute(const ReferencePlan& plan, const Communicator& world,
-                         AbortRecord& abort_record) {
-  const bool is_first = world.rank() == 0;
-  bool begins = false;
+FoundReference References::compute(const ReferencePlan& plan, Journal* journal,
+                                   const Communicator& world, AbortRecord& abort_record) {
   collectively(world, [&] {
-    if (is_first) begins = begin(plan);
+    if (journal != nullptr) journal->append(Begin{plan.name});
   });
-  if (!broadcast_json(world, begins).get<bool>()) return;
   const Group group = first_ranks(world, MPI_COMM_WORLD, plan.run.ranks, "reference");
-  // The file, written before, tells the next launch that this one ended in the reference.
+  // The journal tells the next launch that this one ended in the reference.
   abort_record.begin(plan.name, std::nullopt,
-                     is_first ? std::optional(study_.limits.case_seconds) : std::nullopt);
+                     journal != nullptr ? std::optional(study_.limits.case_seconds) : std::nullopt);
   abort_record.enter("reference");
-  Reference made;
+  End end{plan.name};
+  end.reference.emplace();
   Outcome outcome;
   if (world.rank() < plan.run.ranks)
-    outcome =
-        run_on_group(group, study_.limits, [&] { made = run_reference(plan, group, study_); });
+    outcome = run_on_group(group, study_.limits,
+                           [&] { end.reference = run_reference(plan, group, study_); });
   sleep_until_all_arrive(study_.limits);
   abort_record.end();
+  if (outcome.failed()) end.reference.reset();
+  end.last = true;
+  end.time = utc_time();
   collectively(world, [&] {
-    if (!is_first) return;
-    Reference kept = results_.reference(plan.name);
-    kept.lost.reset();
-    if (outcome.failed())
-      failures_[plan.name] = failed_reference(outcome, plan.run.ranks);
-    else if (!kept.has_steps(study_.verify.steps))  // another launch may have computed more steps
-      kept = made;
-    results_.write(plan.name, kept);
-    lock_.reset();
+    if (journal != nullptr) journal->append(end);
   });
+  if (outcome.failed()) return failed_reference(outcome, plan.run.ranks);
+  return found_reference(*end.reference);
 }
 
-void References::make(const std::vector<const Case*>& cases, const Communicator& world,
-                      AbortRecord& abort_record) {
+void References::make(const std::vector<const Case*>& cases, const Journals& journals,
+                      Journal* journal, const Communicator& world, AbortRecord& abort_record) {
   if (!study_.verify.enabled) return;
-  const Activity activity("training references on one rank");
+  const Activity activity("training references");
   const Timer clock;
   std::set<std::string> names;
   for (const Case* point : cases) {
-    const std::string name = reference_name(point->config);
-    if (names.count(name) > 0 ||
-        !fits(largest_memory(plan_of(point->config, point->ranks())).memory.total(), study_.limits))
+    if (!fits(largest_memory(plan_of(point->config, point->ranks())).memory.total(),
+              study_.limits) ||
+        !names.insert(reference_name(point->config)).second)
       continue;
-    names.insert(name);
+    const std::string name = reference_name(point->config);
+    FoundReference& found = found_[name];
+    bool is_missing = false;
+    if (journal != nullptr) {
+      const std::optional<Reference> known = reference_of(journals, name);
+      const Size crashes = crashes_of_reference(journals, name, cases);
+      if (known && known->has_steps(study_.verify.steps))
+        found = found_reference(*known);
+      else if (options_.give_up && crashes >= *options_.give_up)
+        found.failure = {ExitCode::communication, "launches ended while computing its reference"};
+      else
+        is_missing = true;
+    }
+    if (!broadcast_json(world, is_missing).get<bool>()) continue;
     ReferencePlan plan;
     const Outcome outcome = outcome_of(
         [&] { plan = plan_reference(point->config, study_.verify, study_.limits, world.size()); });
-    if (outcome.failed())
-      failures_[name] =
-          failed_reference(outcome, std::min<Size>(study_.verify.ranks, world.size()));
-    else
-      compute(plan, world, abort_record);
+    found = outcome.failed()
+                ? failed_reference(outcome, std::min<Size>(study_.verify.ranks, world.size()))
+                : compute(plan, journal, world, abort_record);
   }
   seconds_ = clock.seconds();
 }

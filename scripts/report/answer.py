@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""States what may be said: which case is fastest on each number of ranks and by how much, if the times tell; where results say
-less than they seem to; and what to try next."""
+"""States what may be said: which case is fastest on each number of ranks and by how much, if the times tell; and where results
+say less than they seem to."""
 
 from collections import Counter
 
 from .contents import Points, Text
 from .drawing import NothingToShow
-from .fields import get, number, positive, table, text
-from .numbers import percent, plural, ratio, seconds, significant, times
+from .fields import get, number, positive
+from .numbers import percent, plural, ratio, significant
 
 MOST_OPEN = 4  # more amounts of work are folded
 
@@ -77,35 +77,6 @@ def blocks(study):
             said = [f"No case was {study.made}."]
         found.append(Points(work.title[:1].upper() + work.title[1:], said, folded=len(study.works) > MOST_OPEN))
     return found
-
-
-def untried(study):
-    """Names the configurations that launches predict to be faster than the fastest case and that no case has."""
-    said, unknown = [], {}
-    best = {case.id: (case, work) for work in study.works if study.ratios
-            for case in sorted(work.measured, key=lambda case: case.samples_per_second)[-1:]}  # fmt: skip
-    for one in [row for launch in study.launches.values() for row in table(launch, "untried")]:
-        case, work = best.get(text(one, "fastest"), (None, None))
-        if work and text(one, "unknown"):
-            unknown.setdefault(text(one, "unknown"), []).append(work.title or case.name)
-        own, fastest = number(one, "step_seconds"), number(one, "fastest_step_seconds")
-        keys = ("strategy", "mesh", "microbatches")
-        if work and own and fastest and not any(
-                other.status != "pending" and [other.factors.get(key) for key in keys] == [one.get(key) for key in keys]
-                for other in work.cases):  # fmt: skip
-            recompute = text(one, "activation_checkpointing")
-            said.append(
-                f"{text(one, 'strategy')} on {text(one, 'mesh')}, microbatches {number(one, 'microbatches'):g}"
-                + (f", recomputation {recompute}" if recompute not in (None, "none") else "")
-                + f": {seconds(own)} a step is predicted. For {case.name}, with the most samples/s"
-                + (f" ({work.title})" if work.title else "")
-                + f", the prediction is {seconds(fastest)}, {times(fastest / own)} as long."
-            )
-    if not said:
-        none = "no configuration on as many ranks is predicted to be 3 % faster than the fastest case"
-        found = [f"{why} ({', '.join(dict.fromkeys(works))})" for why, works in sorted(unknown.items())]
-        raise NothingToShow("; ".join(found) or none)
-    return Points("What to try next", list(dict.fromkeys(said)))
 
 
 # A test of a case, and the sentence about the cases for which it holds.

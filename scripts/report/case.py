@@ -55,9 +55,8 @@ class Case:
         skip = text(self.entry, "skip_reason")
         status, reason = text(self.result, "status"), text(self.result, "reason")
         if status is None:
-            return ("skipped", skip) if skip else ("pending", "not run yet")
-        if status == "running":
-            return status, f"begun at {text(self.result, 'started') or 'an unknown time'}, and not finished"
+            ended = number(self.row, "crashes")
+            return ("skipped", skip) if skip else ("pending", f"launches that ended during it: {ended:g}" if ended else "not run yet")
         if status not in STATUSES:
             return "failed", f"the status '{status}' is not known"
         if status in MEASURED and None in (self.step(), self.samples_per_second):

@@ -21,7 +21,7 @@ SECTIONS = {
     "Does it scale?": [figures.scaling, growth.growth],
     "Where does the time go?": [figures.parts_of_time],
     "What does it cost?": [figures.costs, figures.node_hours, tables.fastest, tables.traffic],
-    "Is the prediction good?": [figures.predicted, predictions.predictions, answer.untried],
+    "Is the prediction good?": [figures.predicted, predictions.predictions],
     "Other libraries": [tables.peers],
     "All cases": [tables.measured, tables.unmeasured],
     "How it was measured": [provenance.method, provenance.machine_files],

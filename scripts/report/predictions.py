@@ -7,7 +7,7 @@ from statistics import median
 from .contents import Points
 from .drawing import NothingToShow
 from .fields import get
-from .numbers import percent, plural, seconds
+from .numbers import percent, plural, seconds, times
 
 # `advised` is predicted to be the fastest of the cases of a work on as many ranks.
 Advice = namedtuple("Advice", "cases advised fastest regret")
@@ -37,6 +37,16 @@ def equal(study):
     return said
 
 
+def gain(study):
+    """States the largest predicted gain of a case over the baseline of its work, beside the measured one."""
+    gains = {case: case.baseline.predicted / case.predicted * case.global_batch / case.baseline.global_batch
+             for case in study.measured if case.baseline and case.predicted and case.baseline.predicted and case.speedup}  # fmt: skip
+    if not gains or study.doubt:
+        return []
+    best = max(gains, key=gains.get)
+    return [f"The largest predicted gain over the baseline is {times(gains[best])}, for {best.name}; measured: {times(best.speedup.value)}."]
+
+
 def predictions(study):
     said = []
     for shared, which in ((False, "with a processor for each rank"), (True, "whose ranks share processors")):
@@ -58,7 +68,7 @@ def predictions(study):
                 f"({seconds(worst.advised.step(), 4)}), where {worst.fastest.name} "
                 f"({seconds(worst.fastest.step(), 4)}) is the fastest."
             )
-    said += equal(study)
+    said += gain(study) + equal(study)
     if not said:
         raise NothingToShow("no case has a prediction and a measurement of its step")
     return Points("", said)

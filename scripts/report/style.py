@@ -33,7 +33,7 @@ PHASES = {
 
 # Every status, in the order in which they are counted, and the colour of its name.
 STATUSES = {"ok": GOOD, "unverified": WARNING, "invalid": BAD, "oom": WARNING, "timeout": WARNING, "failed": BAD,
-            "skipped": MUTED, "pending": MUTED, "running": MUTED}  # fmt: skip
+            "skipped": MUTED, "pending": MUTED}  # fmt: skip
 
 DASHED = {"color": REFERENCE, "linewidth": 1.2, "linestyle": (0, (4, 3)), "zorder": 1}
 

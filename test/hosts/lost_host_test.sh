@@ -24,7 +24,7 @@ for way in "${!ways[@]}"; do
   begin "study-$way"
   cp "$(dirname "$0")/../bench/run/small_study.toml" "$here/study.toml"
   program=$bench
-  begun="grep -qs '\"running\"' results/cases/*/result.json"
+  begun="grep -qs '\"begin\":\"data-data2' results/launches/*.journal"
   launcher=("$hosts" 2 1 --beside "until $begun; do sleep 0.1; done; sleep 1; ${ways[$way]}")
   launch run study.toml -o results --inject stall@1
   expect_end

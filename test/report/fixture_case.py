@@ -105,7 +105,7 @@ class FixtureCase:
             "prediction": {"machine": "measured", "step_seconds": compute + exposed, "idle_seconds": 0.0,
                            "communication_seconds": exposed, "oversubscribed": self.ranks == 8},
         }  # fmt: skip
-        return parts if self.status not in ("skipped", "running") else dict.fromkeys(parts)
+        return parts if self.status != "skipped" else dict.fromkeys(parts)
 
     def breakdown(self):
         phases = {name: {"mean_rank_seconds": seconds} for name, seconds in self.phases.items()}
@@ -114,8 +114,8 @@ class FixtureCase:
 
     def result(self, launch):
         return {"schema_version": 1, "id": self.id, "status": self.status, "reason": self.reason,
-                "exit_code": self.exit_code, "attempt": 1, "launch": launch, "started": "2026-11-20T14:03:12Z",
-                "wall_seconds": None if self.status == "running" else round(40 * self.median, 1),
+                "exit_code": self.exit_code, "crashes": 0, "launch": launch, "started": "2026-11-20T14:03:12Z",
+                "wall_seconds": round(40 * self.median, 1),
                 "factors": self.factors,
                 "case": {"ranks": self.ranks, "nodes": self.nodes(), "batch_per_rank": self.batch // self.ranks},
                 "config": {"model": {"kind": "mlp", "widths": list(model.WIDTHS)},
@@ -138,7 +138,7 @@ def compared(slower, faster, name):
 
 
 def summary_row(case, cases):
-    row = {"id": case.id, "status": "pending" if case.status == "running" else case.status}
+    row = {"id": case.id, "status": case.status, "crashes": int(case.strategy == "zero1" and case.status == "pending")}
     if not case.ok:
         return row
     same = [other for other in cases if other.ok and other.batch == case.batch]

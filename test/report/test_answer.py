@@ -10,7 +10,6 @@ from support import WithDirectory, change_json, quietly, read_json
 import make_fixture
 from report import answer, numbers
 from report.contents import Points
-from report.drawing import NothingToShow
 from report.predictions import predictions
 from report.study import Study
 
@@ -96,26 +95,6 @@ class Sentences(WithDirectory):
         self.assertIn("fsdp on data=4", said)
         (case,) = [case for case in study.measured if case.id == file.parent.name]
         self.assertIsNone(case.interval)
-
-    def test_what_to_try_next_has_not_been_tried(self):
-        results = self.copy()
-        said = sentences([answer.untried(self.study(results))])
-        self.assertEqual(len(said), 2)
-        self.assertIn("zero1 on data=4,model=2, microbatches 1: 100 ms a step is predicted. For zero2 on data=8, with the most "
-                      "samples/s (global batch 2,048), the prediction is 150 ms, 1.5 × as long.", said)  # fmt: skip
-        mesh = {"strategy": "zero1", "mesh": "data=4,model=2"}
-        change_json(self.case_file(results, strategy="zero1", mesh="data=4", global_batch=2048),
-                    lambda result: result["factors"].update(mesh))  # fmt: skip
-        change_json(results / "study.json", lambda study: study.update(cases=[]))
-        self.assertEqual(len(sentences([answer.untried(self.study(results))])), 1)
-
-    def test_the_reason_is_said_if_nothing_is_predicted(self):
-        results = self.copy()
-        for launch in results.glob("launches/*.json"):
-            change_json(launch, lambda content: content.update(
-                untried=[{"fastest": one["fastest"], "unknown": "it is busy"} for one in content["untried"]]))  # fmt: skip
-        with self.assertRaisesRegex(NothingToShow, "^it is busy .global batch 256, global batch 2,048.$"):
-            answer.untried(self.study(results))
 
     def test_phases_explain_the_whole_step(self):
         """The instrumented steps took four times as long, which says nothing about the step."""

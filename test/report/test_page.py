@@ -30,8 +30,8 @@ class ThePage(WithDirectory):
     def test_the_fixture_is_sound_and_holds_every_status_and_strategy(self):
         self.assertEqual(self.messages, "")
         statuses = {result["status"] for result in self.results.values()}
-        self.assertEqual(statuses, {"ok", "invalid", "oom", "timeout", "failed", "skipped", "running"})
-        self.assertGreater(len(self.summary), len(self.results))  # one is pending
+        self.assertEqual(statuses, {"ok", "invalid", "oom", "timeout", "failed", "skipped"})
+        self.assertGreater(len(self.summary), len(self.results))  # two are pending
         strategies = {result["factors"]["strategy"] for result in self.results.values()}
         self.assertEqual(strategies, {"data", "zero1", "zero2", "fsdp", "hybrid", "tensor"})
 

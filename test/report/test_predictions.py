@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Predictions are compared with measurements, and the case that they call the fastest with the fastest."""
 
+import re
 import unittest
 
 import make_fixture
@@ -33,6 +34,13 @@ class Predictions(WithDirectory):
             study = Study(self.results)
         study.compare()
         return study
+
+    def test_the_largest_predicted_gain_is_named_beside_the_measured_one(self):
+        study = self.predict(right)
+        (said,) = [one for one in predictions(study).points if "largest predicted gain" in one]
+        best = max((case for case in study.measured if case.speedup), key=lambda case: case.speedup.value)
+        self.assertIn(f", for {best.name}; measured: ", said)
+        self.assertEqual(*re.findall(r"[\d.]+(?= ×)", said))
 
     def test_right_predictions_have_no_regret(self):
         found = advice(self.predict(right).measured)

@@ -10,24 +10,18 @@
 namespace tessera::bench {
 namespace {
 
-void write(const std::string& path, const Results& results) {
-  const ResultsDirectory directory(path);
-  directory.prepare(study_of(results), false);
-  for (const CaseResult& result : results.cases) directory.write_result(result);
-}
-
 TEST(Compare, MatchesCasesByTheirFactors) {
   const TemporaryDirectory work;
   const std::string before = (work.path() / "before").string(),
                     after = (work.path() / "after").string();
-  write(before,
-        fake_results({{.ranks = 1, .seconds = 8}, {.ranks = 2, .seconds = 5}, {.ranks = 8}}));
+  write_results_of_launch(
+      before, fake_results({{.ranks = 1, .seconds = 8}, {.ranks = 2, .seconds = 5}, {.ranks = 8}}));
   Results changed = fake_results(
       {{.ranks = 1, .seconds = 2}, {.ranks = 2, .status = "failed"}, {.ranks = 4, .seconds = 3}});
-  write(after, changed);
+  write_results_of_launch(after, changed);
   const Comparison comparison = compare_results(before, after);
   const std::string text = comparison_text(comparison);
-  EXPECT_NE(text.find("8.00 s    2.00 s   -75.0%    +3.0%  better"), std::string::npos) << text;
+  EXPECT_NE(text.find("8.02 s    2.00 s   -75.0%    +3.0%  better"), std::string::npos) << text;
   EXPECT_NE(text.find("ok -> failed"), std::string::npos) << text;
   EXPECT_NE(text.find("only after"), std::string::npos) << text;
   EXPECT_NE(text.find("only before"), std::string::npos) << text;
@@ -39,8 +33,8 @@ TEST(Compare, MatchesCasesByTheirFactors) {
   const nlohmann::json document = comparison;
   const nlohmann::json& first = document.at("cases")[0];
   EXPECT_EQ(first.at("label"), changed.cases[0].label);
-  EXPECT_EQ(first.at("before_step_seconds"), 8.0);
-  EXPECT_EQ(first.at("after_step_seconds"), 2.0);
+  EXPECT_EQ(first.at("before_step_seconds"), 8.016);
+  EXPECT_EQ(first.at("after_step_seconds"), 2.004);
   EXPECT_NEAR(first.at("ratio").get<double>(), 0.25, 1e-12);
   EXPECT_EQ(first.at("verdict"), "better");
   const nlohmann::json& broken = document.at("cases")[1];
@@ -63,8 +57,8 @@ Results slower(Results results, double steps, double machine) {
 
 Comparison comparison_of(const Results& before, const Results& after) {
   const TemporaryDirectory work;
-  write((work.path() / "a").string(), before);
-  write((work.path() / "b").string(), after);
+  write_results_of_launch((work.path() / "a").string(), before);
+  write_results_of_launch((work.path() / "b").string(), after);
   return compare_results((work.path() / "a").string(), (work.path() / "b").string());
 }
 
@@ -147,7 +141,8 @@ TEST(Compare, AChangeInTheScatterSaysSo) {
 TEST(Compare, AStudyWithItself) {
   const TemporaryDirectory work;
   const std::string path = (work.path() / "study").string();
-  write(path, fake_results({{.ranks = 1, .seconds = 8}, {.ranks = 2, .seconds = 5}}));
+  write_results_of_launch(path,
+                          fake_results({{.ranks = 1, .seconds = 8}, {.ranks = 2, .seconds = 5}}));
   const std::string text = compare_with_itself(path);
   EXPECT_NE(text.find("first half against second half: 2 indistinguishable"), std::string::npos)
       << text;

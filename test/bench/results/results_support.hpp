@@ -2,7 +2,9 @@
 // Results of cases that were not run.
 #pragma once
 
+#include <algorithm>
 #include <string>
+#include <vector>
 
 #include <nlohmann/json.hpp>
 
@@ -39,7 +41,7 @@ inline CaseResult fake_result(const FakeCase& fake) {
   result.status = fake.status;
   result.reason = ok ? "" : "because, it \"is\"";
   result.exit_code = ok ? 0 : 5;
-  result.attempt = 1;
+  result.launches = 1;
   result.launch = "one";
   result.loss.emplace().verdict = "equal";
   result.loss->epoch_losses = {0.5, 0.25};
@@ -53,6 +55,7 @@ inline CaseResult fake_result(const FakeCase& fake) {
     result.rounds.push_back({"one", 1.0 * round, fake.seconds * (1 + 0.001 * (round % 5)), {1, 1}});
   result.samples_per_second = static_cast<double>(fake.batch) / fake.seconds;
   ComputeResult& compute = result.compute.emplace();
+  compute.flops_per_step = 1e9;
   compute.flops_per_second = 1e9;
   compute.flops_per_second_per_rank = 1e9 / static_cast<double>(fake.ranks);
   compute.gemm_peak_flops_per_second = 2e9;
@@ -78,6 +81,27 @@ inline StudyCases study_of(const Results& results) {
     point.factors = result.factors;
   }
   return study;
+}
+
+/// Writes a directory whose results are derived to be these: a launch that has run their rounds.
+inline void write_results_of_launch(const std::string& path, const Results& results) {
+  ResultsDirectory(path).prepare(study_of(results), false);
+  Journal journal(path, "one", {});
+  for (const CaseResult& result : results.cases) {
+    CaseResult first = result;
+    first.rounds.clear();
+    const std::size_t rounds = std::max<std::size_t>(result.rounds.size(), 1);
+    for (std::size_t round = 0; round < rounds; ++round) {
+      End end{result.id, static_cast<Size>(round)};
+      end.last = round + 1 == rounds;
+      if (round == 0) end.result = first;
+      if (!result.rounds.empty()) {
+        end.block = result.rounds[round];
+        end.steps = {end.block->seconds};
+      }
+      journal.append(end);
+    }
+  }
 }
 
 }  // namespace tessera::bench

@@ -248,7 +248,6 @@ TEST(Summary, VerdictsAndExitCodes) {
   expect("timeout", "FAIL", ExitCode::communication);  // the fake's exit code is 5
   expect("oom", "FAIL", ExitCode::communication);
   expect("pending", "PARTIAL", ExitCode::skipped);
-  expect("running", "PARTIAL", ExitCode::skipped);
 }
 
 TEST(Summary, APredictedLackOfMemoryIsNoFailure) {
@@ -291,8 +290,7 @@ TEST(Csv, QuotesTextAndLeavesUnknownValuesEmpty) {
       << lines[1];
   EXPECT_NE(lines[2].find(",failed,\"because, it \"\"is\"\"\",data,"), std::string::npos)
       << lines[2];
-  EXPECT_EQ(steps_csv(results),
-            "id,attempt,round,step,seconds\ndata-1-b64,1,0,0,0.5\ndata-1-b64,1,1,0,0.25\n");
+  EXPECT_EQ(steps_csv(results), "id,round,step,seconds\ndata-1-b64,0,0,0.5\ndata-1-b64,1,0,0.25\n");
 }
 
 TEST(Csv, HasAColumnForEachSweptKey) {

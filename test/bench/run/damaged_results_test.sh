@@ -18,11 +18,11 @@ expect_code 0
   fail "$(grep -av ' rejected$' "$here/damages" | head -20; tail -1 "$here/damages")"
 tail -1 "$here/damages"
 
-# expect_named FILE PIECE: one error, which all ranks agree on, names the file of $here/results.
+# expect_named FILE PIECE: one error, which all ranks agree on, names the file of $here/results, and a line of a journal.
 expect_named() {
   expect_code 1
   [ "$(grep -c '^tessera: error: ' "$err")" -eq 1 ] || fail "not one error"
-  grep '^tessera: error: ' "$err" | grep -qF -- "results/$1: $2" || fail "does not name $1 and $2"
+  grep '^tessera: error: ' "$err" | sed -E 's/(\.journal):[0-9]+:/\1:/' | grep -qF -- "results/$1: $2" || fail "does not name $1 and $2"
   if grep -q 'unexpected:' "$err"; then fail "something unexpected"; fi
 }
 
@@ -38,37 +38,35 @@ begin damaged
 cp "$work/sound/study.toml" "$here"
 cp -r "$work/sound/results" "$here/before"
 cd "$here/before" || exit 1
-result=$(find cases -name result.json | sort | head -1) steps=$(find cases -name steps.json | sort | head -1)
-reference=$(find references -name '*.json' | sort | head -1)
+journal=$(echo launches/*.journal)
 cd - > /dev/null || exit 1
 # resume: continues with the results in a launch of 2 ranks.
 resume() {
   launcher=("${several[@]}")
   launch run study.toml -o results --resume --set measure.launches=2
 }
-damage "$result" 's/"status": "ok"/"status": 3/'
+damage "$journal" 's/"status":"ok"/"status":3/'
 resume
-expect_named "$result" 'status = 3: must be a text'
-damage "$result" '$ d'
-resume
-expect_named "$result" 'is not a JSON document: parse error at line'
-damage "$result" 's/"global_batch": [0-9]*/"global_batch": -16/'
+expect_named "$journal" 'result.status = 3: must be a text'
+damage "$journal" '3s/..$//'
 launcher=()
 launch compare before results
-expect_named "$result" 'factors.global_batch = -16: must be an integer from 1 to'
-damage "$steps" 's/"rounds": \[/"rounds": [null, /'
-resume
-expect_named "$steps" 'rounds[0] = null: must be a list of numbers'
+expect_named "$journal" 'is not a JSON document: parse error at line'
+damage "$journal" 's/"global_batch":[0-9]*,"mesh"/"global_batch":-16,"mesh"/'
+launch compare before results
+expect_named "$journal" 'result.factors.global_batch = -16: must be an integer from 1 to'
+damage "$journal" 's/"steps":\[[0-9]/"steps":[null,1/'
+launch compare before results
+expect_named "$journal" 'steps[0] = null: must be a number'
 damage study.json 's/"case_seconds": .*/"case_seconds": "long",/'
-launcher=()
 launch compare before results
 expect_named study.json 'limits.case_seconds = "long": must be a number from'
 echo '[]' > "$here/results/study.json"
-resume
+launch compare before results
 expect_named study.json 'must hold a JSON object'
-damage "$reference" 's/"losses": {/"losses": [{/; s/^  },$/  }],/'
-resume
-expect_named "$reference" 'losses = '
+damage "$journal" 's/"losses":{/"losses":[{/; s/"validations":\[\]}/&]/'
+launch compare before results
+expect_named "$journal" 'reference.losses = '
 
 # The exit codes of compare, which scripts rely on.
 begin compared
@@ -78,19 +76,20 @@ launch compare before before --json out.json
 expect_code 0
 expect_line '4 indistinguishable'
 grep -q '"regressed": false' "$here/out.json" || fail "$(cat "$here/out.json")"
-damage "$result" 's/"status": "ok"/"status": "failed"/; s/"exit_code": 0/"exit_code": 5/'
+damage "$journal" 's/"status":"ok"/"status":"failed"/; s/"exit_code":0/"exit_code":5/'
 launch compare before results --json out.json
 expect_code 2
 grep -q '"regressed": true' "$here/out.json" || fail "$(cat "$here/out.json")"
 launch compare results before
 expect_code 0
 damage study.json ''
-sed -i 's/"label": "/&another /' "$here"/results/study.json "$here"/results/cases/*/result.json
+sed -i 's/"label": "/&another /' "$here"/results/study.json
+sed -i 's/"label":"/&another /' "$here/results/$journal"
 launch compare before results
 expect_code 1
 expect_one_error "before and results have no case in common"
 damage study.json ''
-for file in "$here"/results/cases/*/result.json; do sed -i 's/"batch_size": /&1/' "$file"; done
+sed -i 's/"batch_size":/&1/' "$here/results/$journal"
 launch compare before results
 expect_code 1
 expect_line '4 different work'

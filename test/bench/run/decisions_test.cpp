@@ -13,8 +13,8 @@
 #include <tessera/io/whole_file.hpp>
 
 #include "results/result_parts.hpp"
-#include "run/attempt.hpp"
 #include "run/console.hpp"
+#include "run/launch.hpp"
 #include "run/reference_plan.hpp"
 
 namespace tessera::bench {
@@ -70,21 +70,17 @@ std::vector<std::string> random_overrides(const Setting& setting, Random& random
 /// documents and plans of the others.
 void expect_same_decision(const Study& study, const Case& point) {
   constexpr Size many = Size{1} << 20;
-  const auto what =
-      select_case(point, ResultsDirectory("/nowhere"), {}, study, {.ranks = many}).what;
+  const auto what = select_case(point, {}, {}, study, {.ranks = many}).what;
   EXPECT_EQ(what == Selected::What::skip, point.skip_reason.has_value());
   if (point.skip_reason) {
-    EXPECT_EQ(skipped_result(study, point, "launch").reason, *point.skip_reason);
+    const Results results = derive_results({study, {point}}, {});
+    EXPECT_EQ(results.cases[0].reason, *point.skip_reason);
     return;
   }
   EXPECT_EQ(what, Selected::What::run);
   EXPECT_GT(new_result(study, point).facts.at("parameters"), 0);
   const ReferencePlan reference = plan_reference(point.config, study.verify, {}, point.ranks());
   plan_of(reference.run.config, reference.run.ranks);
-  for (const Trial& trial : reference.trials) {
-    plan_of(trial.fewer.config, trial.fewer.ranks);
-    plan_of(trial.more.config, trial.more.ranks);
-  }
 }
 
 /// Counts of cases and studies by decision.
@@ -147,8 +143,7 @@ TEST(Decisions, EveryShippedStudyHasCasesForAnyLaunch) {
     for (const Size ranks : {1, 2, 3, 5, 8}) {
       const std::vector<Case> cases = make_cases(study, Topology::blocks(ranks, ranks));
       EXPECT_TRUE(std::any_of(cases.begin(), cases.end(), [&](const Case& point) {
-        return select_case(point, ResultsDirectory("/nowhere"), {}, study, {ranks}).what ==
-               Selected::What::run;
+        return select_case(point, {}, {}, study, {ranks}).what == Selected::What::run;
       })) << ranks;
     }
   }

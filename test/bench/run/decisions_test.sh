@@ -35,10 +35,4 @@ done
 launch run "$tests/small_study.toml" -o results --machine "$machine"
 expect_code 0
 
-# Trials of a reference have no validation samples, so that validate_every does not apply to them.
-begin trials
-launch run "$tests/small_study.toml" -o results --set verify.ranks=2 --set data.validation_samples=8 \
-  --set training.validate_every=2
-expect_code 0
-
 conclude

@@ -21,7 +21,7 @@ value() {
 # directives PATTERN FILE: prints the text after the pattern in the lines before the first command.
 directives() { sed -n "/^[^#]/q; s/^$1 *//p" "$2"; }
 
-begun_cases() { find results -name result.json 2> /dev/null | wc -l; }
+begun_cases() { cat results/launches/*.journal 2> /dev/null | grep -o '"begin":"data[^"]*"' | sort -u | wc -l; }
 
 # run_job FILE NODES RANKS PER_NODE THREADS MINUTES LOG: checks the requests and runs the job.
 run_job() {
@@ -44,13 +44,14 @@ run_job() {
   echo "end ${file##*/} status=$status" >> "$FAKE_LOG"
 }
 
-# kill_in_bad_case LAUNCHER: kills its ranks once they run the case. The ranks of Hydra are children of its proxy. A
-# result that an earlier launch has left is ignored.
+# kill_in_bad_case LAUNCHER: kills its ranks once they run the case. The ranks of Hydra are children of its proxy.
 kill_in_bad_case() {
-  local result=$FAKE_RESULTS/cases/$FAKE_BAD/result.json left
-  left=$(cat "$result" 2> /dev/null)
+  local before
+  # begun: prints how often launches have begun the case.
+  begun() { cat "$FAKE_RESULTS"/launches/*.journal 2> /dev/null | grep -c "\"begin\":\"$FAKE_BAD\""; }
+  before=$(begun)
   while kill -0 "$1" 2> /dev/null; do
-    if [[ $(cat "$result" 2> /dev/null) != "$left" ]] && grep -qs '"status": "running"' "$result"; then
+    if [[ $(begun) != "$before" ]]; then
       pkill -KILL -P "$(pgrep -d, -P "$1")" && return
       pkill -KILL -P "$1" && return
     fi

@@ -36,79 +36,55 @@ TEST(ReferencePlan, HasOneNameForAllMeshes) {
   EXPECT_NE(reference_name(config), name);
 }
 
-TEST(ReferencePlan, IsOneRankUnlessMoreAreAllowed) {
-  const ReferencePlan plan = plan_reference(sharded_config(32), {}, {}, 1024);
+TEST(ReferencePlan, IsOneRankIfThatFits) {
+  VerifyRules rules;
+  rules.ranks = 8;
+  const ReferencePlan plan = plan_reference(sharded_config(32), rules, {}, 1024);
   EXPECT_EQ(plan.run.ranks, 1);
   EXPECT_EQ(plan.run.config.training.microbatches, 1);
   EXPECT_EQ(plan.run.config.training.distributed.strategy, Strategy::data);
-  EXPECT_TRUE(plan.trials.empty());
 }
 
-TEST(ReferencePlan, TakesRanksThatThereAreAndThatHaveSamples) {
-  VerifyRules rules;
-  rules.ranks = 100;
-  EXPECT_EQ(plan_reference(sharded_config(1000), rules, {}, 1024).run.ranks, 100);
-  EXPECT_EQ(plan_reference(sharded_config(1000), rules, {}, 7).run.ranks, 7);
-  EXPECT_EQ(plan_reference(sharded_config(32), rules, {}, 1024).run.ranks, 32);
-}
-
-// Trials are short: three steps, of two samples per rank.
-TEST(ReferencePlan, TrialsLeadFromOneRankToAll) {
-  VerifyRules rules;
-  rules.ranks = 500;
-  const ReferencePlan plan = plan_reference(sharded_config(4096), rules, {}, 1024);
-  ASSERT_EQ(plan.trials.size(), 3U);
-  Size before = 1;
-  for (const Trial& trial : plan.trials) {
-    EXPECT_EQ(trial.fewer.ranks, before);
-    before = trial.more.ranks;
-    EXPECT_LE(before, 16 * trial.fewer.ranks);
-    for (const PlainRun* run : {&trial.fewer, &trial.more}) {
-      EXPECT_EQ(run->config.training.batch_size, 2 * trial.more.ranks);
-      EXPECT_EQ(plan_of(run->config, run->ranks).steps_per_epoch(), 3);
-      EXPECT_EQ(run->config.training.num_epochs, 1);
-    }
-  }
-  EXPECT_EQ(before, 500);
-}
-
-TEST(ReferencePlan, TrialsAreValidWhateverIsValidated) {
-  Config config = sharded_config(32);
-  config.data.validation_samples = 8;
-  config.training.validate_every = 2;
-  VerifyRules rules;
-  rules.ranks = 4;
-  for (const Trial& trial : plan_reference(config, rules, {}, 8).trials)
-    for (const PlainRun* run : {&trial.fewer, &trial.more})
-      EXPECT_EQ(plan_of(run->config, run->ranks).input.validation_samples, 0);
-}
-
-TEST(ReferencePlan, FitsIntoMemoryByMicrobatchesThenByShards) {
+TEST(ReferencePlan, FitsIntoMemoryByMicrobatchesThenByTheSmallestMesh) {
   const Config config = sharded_config(64);
   Limits limits;
   const Size whole = memory_of(plan_reference(config, {}, limits, 8).run);
   limits.memory_bytes = whole - 1;
   const ReferencePlan split = plan_reference(config, {}, limits, 8);
+  EXPECT_EQ(split.run.ranks, 1);
   EXPECT_GT(split.run.config.training.microbatches, 1);
   EXPECT_LE(memory_of(split.run), whole - 1);
 
-  // Four ranks hold the data of four samples each; the rest are parameters.
+  // Not even a microbatch of one sample fits on one rank.
+  Config smallest = split.run.config;
+  smallest.training.microbatches = 64;
+  limits.memory_bytes = memory_of({smallest, 1}) - 1;
   VerifyRules rules;
-  rules.ranks = 4;
-  const PlainRun replicated = plan_reference(config, rules, {}, 8).run;
-  Config smallest = replicated.config;
-  smallest.training.microbatches = 16;
-  limits.memory_bytes = memory_of({smallest, 4}) - 1;
-  const ReferencePlan sharded = plan_reference(config, rules, limits, 8);
-  EXPECT_EQ(sharded.run.config.training.distributed.strategy, Strategy::fsdp);
-  EXPECT_EQ(sharded.trials[0].more.config.training.distributed.strategy, Strategy::fsdp);
-  EXPECT_LE(memory_of(sharded.run), *limits.memory_bytes);
-
-  limits.memory_bytes = 100;
   EXPECT_NE(
       test::error_of([&] { plan_reference(config, rules, limits, 8); }, ExitCode::out_of_memory)
-          .find("does not fit into 100 B"),
-      std::string::npos);
+          .find("does not fit into"),
+      std::string::npos)
+      << "verify.ranks is 1";
+  rules.ranks = 6;
+  const ReferencePlan sharded = plan_reference(config, rules, limits, 8);
+  EXPECT_EQ(sharded.run.config.training.distributed.strategy, Strategy::fsdp);
+  EXPECT_EQ(sharded.run.ranks, 2);
+  EXPECT_LE(memory_of(sharded.run), *limits.memory_bytes);
+  EXPECT_EQ(sharded.name, split.name);
+  // The largest mesh has all the ranks that verify.ranks and the launch allow.
+  limits.memory_bytes = memory_of(plan_reference(config, rules, limits, 8).run) / 2;
+  for (const Size available : {2, 3, 8}) {
+    rules.ranks = available;
+    const std::string said = test::error_of(
+        [&] {
+          const PlainRun run = plan_reference(config, rules, limits, available).run;
+          EXPECT_LE(run.ranks, available);
+          EXPECT_LE(memory_of(run), *limits.memory_bytes);
+          throw Error(ExitCode::out_of_memory, "");
+        },
+        ExitCode::out_of_memory);
+    EXPECT_TRUE(said.empty() || said.find("does not fit") != std::string::npos) << said;
+  }
 }
 
 }  // namespace

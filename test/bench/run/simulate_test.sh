@@ -66,21 +66,6 @@ for study in batch_sizes strong_scaling weak_scaling strategies; do
   done
 done
 
-# What to try next is the configuration with the shortest predicted step that no case has.
-begin untried
-cp "$inputs/large.toml" "$here"
-cp "$inputs/strong_scaling.toml" "$here/study.toml"
-launch simulate study.toml --machine "$machine" -o one
-expect_code 0
-next=$(sed -n 's/^not tried: \(.*\) on \(.*\), microbatches 1: predicted .*/\1 \2/p' "$out")
-[ -n "$next" ] || fail "nothing to try: $(cat "$out")"
-[ "$("$json_get" "$here"/one/launches/*.json /untried/0/strategy)" = "${next% *}" ] || fail "the launch has another"
-printf '\n[[grid]]\nstrategy = "%s"\nmesh = "%s"\n' $next >> "$here/study.toml"
-launch simulate study.toml --machine "$machine" -o two
-expect_code 0
-grep -q "^\* ${next% *} .*${next#* } " "$out" || fail "$next is not the fastest: $(cat "$out")"
-grep -q "^not tried: $(printf '%s on %s,' $next)" "$out" && fail "$next is tried"
-
 # The command line replaces the ranks and strategies of the grids; the base comes from the installation where it is not
 # beside the study.
 begin chosen

@@ -4,6 +4,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include <tessera/base/timer.hpp>
@@ -18,53 +19,41 @@
 
 namespace tessera::bench {
 
-/// The context of an attempt at a case.
-struct AttemptContext {
+/// What all cases of a launch share.
+struct RoundsContext {
   const Study& study;
   const Communicator& world;
-  const Capacity& capacity;
   const LaunchState& launch;
   const References& references;
   const ResultsDirectory& results;
   AbortRecord& abort_record;
   const RunOptions& options;
+  Journal* journal;  ///< of the launch, on rank 0
 };
 
-/// The state that an attempt continues from. Rank 0 reads it for all ranks.
-struct TakenCase {
-  Size attempt = 0;   ///< 0: another launch has the case
-  Size launches = 0;  ///< launches that finished measuring the case
-  std::vector<Round> rounds{};
-  std::vector<std::vector<double>> steps{};  ///< step times of each round
-
-  TESSERA_FIELDS(attempt, launches, rounds, steps);
-};
-
-/// An attempt at a case: its rounds in this launch. The ranks of the case run them while the other
-/// ranks sleep. All public functions are collective over all ranks of the job.
-class Attempt {
+/// The rounds of a case in this launch. The ranks of the case run them while the other ranks sleep.
+/// All public functions are collective over all ranks of the job.
+class CaseRounds {
  public:
-  /// Takes the case, unless another launch runs it or has run it meanwhile. It keeps the rounds of
-  /// an earlier launch if that was killed or if the study asks for several launches. With
-  /// `stays_set_up`, the case stays set up between its rounds.
-  Attempt(const Case& point, const AttemptContext& context, bool stays_set_up);
-  Attempt(const Attempt&) = delete;
-  Attempt& operator=(const Attempt&) = delete;
+  /// With `stays_set_up`, the case stays set up between its rounds. Lines that the launches
+  /// `instead_of` have written about the case count no longer.
+  CaseRounds(const Case& point, const RoundsContext& context, bool stays_set_up,
+             std::vector<std::string> instead_of);
+  CaseRounds(const CaseRounds&) = delete;
+  CaseRounds& operator=(const CaseRounds&) = delete;
 
-  /// Runs a round, unless the case is done.
+  /// Runs a round and writes its begin and its end to the journal, unless the case is done.
   void run_round();
 
-  /// Returns false, on all ranks, if another launch has the case.
-  bool is_taken() const { return is_taken_; }
-  /// Complete on rank 0 after each round.
-  const CaseResult& result() const { return result_; }
   /// Returns the time of the latest round, on rank 0.
-  RoundTime round_time() const { return {round_seconds_, again_seconds_, is_done_ || !is_taken_}; }
+  RoundTime round_time() const { return {round_seconds_, again_seconds_, is_done_}; }
 
  private:
-  void begin(const TakenCase& taken);
   void measure(const FoundReference& reference);
-  void write() const;
+  /// Adds a line to the journal. Throws on all ranks if it cannot be written.
+  template <class Line>
+  void append(const Line& line) const;
+  End end_line() const;
 
   // case_steps.cpp: collective over the ranks of the case.
 
@@ -97,24 +86,20 @@ class Attempt {
     const std::optional<Fault>& fault = context_.options.fault;
     return fault && fault->kind == kind && fault->rank == ranks().rank();
   }
-  /// Returns the FLOP rates of a step of this length.
-  ComputeResult rates(std::optional<double> step_seconds) const {
-    return flop_rates(run_->plan(), gemm_peak_, study_.limits.vendor_peak_flops_per_second,
-                      step_seconds);
-  }
 
   const Case& point_;
-  const AttemptContext& context_;
+  const RoundsContext& context_;
   const Study& study_;
   bool stays_set_up_;
-  bool is_taken_ = false;
-  CaseLock lock_;  ///< on rank 0, until the case is done
+  std::vector<std::string> instead_of_;
 
-  CaseResult result_;                       ///< its rounds are on every rank of the case
+  Size round_ = 0;                          ///< of this launch
+  CaseResult result_;                       ///< what the first round found
+  std::optional<Round> block_;              ///< of this round
+  std::vector<double> step_times_;          ///< of its steps
   std::optional<SimulatedStep> predicted_;  ///< on rank 0, if there is a machine to predict by
   double gemm_peak_ = 0;                    ///< FLOP/s per rank
   double compute_seconds_ = 0;              ///< of an instrumented step on this rank
-  std::vector<std::vector<double>> steps_;  ///< step times of each round
   std::unique_ptr<CaseRun> run_;            ///< null if it is not set up
   Size block_steps_ = 0;
   bool is_done_ = false;  ///< this launch runs no further round
@@ -123,11 +108,5 @@ class Attempt {
   double round_seconds_ = 0;  ///< of the latest round
   double again_seconds_ = 0;  ///< of what each further round repeats
 };
-
-/// Returns the result of a case that is skipped.
-CaseResult skipped_result(const Study& study, const Case& point, const std::string& launch);
-
-/// Returns the failed result of a case during which launches ended, from its "running" one.
-CaseResult given_up_result(CaseResult unfinished);
 
 }  // namespace tessera::bench
