@@ -43,6 +43,16 @@ MemoryPlan memory_of(const PlainRun& run, const Target& target) {
   return largest_memory(plan_of(run.config, run.ranks, target)).memory;
 }
 
+/// Returns the largest number of ranks, at most `most`, that get whole grains if sums have a fixed
+/// order.
+Size most_ranks(const Config& config, Size most) {
+  const Numerics& numerics = config.training.numerics;
+  if (!numerics.reproducible) return most;
+  Size ranks = numerics.grains;
+  while (ranks > most) ranks /= 2;
+  return ranks;
+}
+
 /// Returns the run with the fewest microbatches that fit into memory, or none if there are too few
 /// samples.
 std::optional<PlainRun> fitting_run(const Config& config, Size ranks, Strategy strategy,
@@ -93,13 +103,8 @@ std::string reference_name(const Config& config) {
 
 ReferencePlan plan_reference(const Config& config, const VerifyRules& rules, const Limits& limits,
                              Size available, const Target& target) {
-  const Numerics& numerics = config.training.numerics;
-  Size most = std::min({rules.ranks, available, config.training.batch_size});
-  if (numerics.reproducible) {  // ranks share the grains evenly
-    Size parts = numerics.grains;
-    while (parts > most) parts /= 2;
-    most = parts;
-  }
+  const Size most =
+      most_ranks(config, std::min({rules.ranks, available, config.training.batch_size}));
   std::optional<PlainRun> run = fitting_run(config, 1, Strategy::data, limits, target);
   for (Size ranks = 2; !run && ranks / 2 < most; ranks *= 2)
     run = fitting_run(config, std::min(ranks, most), Strategy::fsdp, limits, target);

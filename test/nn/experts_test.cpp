@@ -218,7 +218,7 @@ TEST(Experts, RejectWrongKeys) {
   EXPECT_EQ(wrong({.experts = 30, .top_k = 9}), "model.transformer.top_k = 9: must be from 1 to 8");
   EXPECT_EQ(wrong({.top_k = 1}), "model.transformer.top_k = 1: needs model.transformer.experts");
   EXPECT_EQ(wrong({.balance_loss = 1}),
-            "model.transformer.balance_loss = 1: needs model.transformer.experts");
+            "model.transformer.balance_loss = 1.0: needs model.transformer.experts");
 }
 
 }  // namespace
