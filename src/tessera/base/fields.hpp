@@ -84,6 +84,14 @@ struct Rule {
 struct Fixed {};
 inline constexpr Fixed fixed{};
 
+/// Returns a T with its defaults. In static memory, because GCC 12 takes an empty optional of a
+/// temporary for an uninitialized number.
+template <class T>
+const T& defaults() {
+  static const T value{};
+  return value;
+}
+
 /// A field of T.
 template <class T>
 struct Field {
@@ -130,7 +138,7 @@ struct Field {
         type(type_text(V{})),
         is_text(is_free_text<V>),
         get([member](const T& t) { return as_json(t.*member); }),
-        standard(get(T{})) {
+        standard(get(defaults<T>())) {
     (add(std::move(options)), ...);
     set = [member, key = key, hint_for = hint_for](T& t, const nlohmann::json& value) {
       assign(key, value, t.*member, hint_for);
