@@ -200,8 +200,9 @@ int main(int argc, char** argv) {
       for (std::size_t from = 0, end = 0; end = whole.find('\n', from), end != std::string::npos;
            from = end + 1) {
         const std::string line = whole.substr(from, end - from);
+        const Json parsed = Json::parse(line);
         std::string keys;
-        for (const auto& [key, value] : Json::parse(line).items()) keys += key + " ";
+        for (const auto& [key, value] : parsed.items()) keys += key + " ";
         if (!done.insert(keys).second) continue;
         ++documents;
         damage(file, whole.substr(0, from), line, whole.substr(end));
