@@ -41,7 +41,7 @@ OMP_NUM_THREADS=2 train threads 1 --mesh data=1
 expect 0 "the same bits in 4 steps (1 to 4)" one threads
 train tensor 2 --mesh model=2 --set distributed.sequence_parallel=true
 expect 0 "the same bits" one tensor
-train sharded 4 --mesh fsdp=2,model=2 --strategy fsdp --set training.microbatches=2
+train sharded 4 --mesh fsdp=2,model=2 --strategy fsdp --set distributed.reshard_after_forward=false
 expect 0 "the same bits" one sharded
 train pipeline 4 --mesh pipeline=2,data=2 --set training.microbatches=4 \
   --set distributed.schedule=zero_bubble --set output.hash_every_steps=2
