@@ -174,6 +174,9 @@ ExitCode simulate_study(const SimulateOptions& options) {
   results.prepare(work, false);
   const Json launch = launch_document(options, study, machine, cases);
   const std::string name = launch.at("name");
+  // The directory holds no study's results, but perhaps what a failed simulation has left.
+  std::error_code unused;
+  std::filesystem::remove(results.path() / "launches" / (name + ".journal"), unused);
   Journal journal(results.path(), name, {});
   results.write("launches/" + name + ".json", launch);
   Study limited = study;

@@ -87,7 +87,7 @@ def unmeasured(study):
         WORK,
         Column("status", lambda case: case.status, "status"),
         Column("reason", lambda case: case.reason, "text"),
-        shown("crashes", numbers.count, "crashes"),
+        shown("crashes", lambda number: numbers.count(number or None), "crashes"),
         shown("wall time", numbers.seconds, "wall_seconds"),
     ]
     return Table([case for case in study.cases if not case.ok], columns, f"Cases that were not {study.made}.")

@@ -76,7 +76,7 @@ launch compare before before --json out.json
 expect_code 0
 expect_line '4 indistinguishable'
 grep -q '"regressed": false' "$here/out.json" || fail "$(cat "$here/out.json")"
-damage "$journal" 's/"status":"ok"/"status":"failed"/; s/"exit_code":0/"exit_code":5/'
+damage "$journal" '0,/"status":"ok"/s//"status":"failed"/; 0,/"exit_code":0/s//"exit_code":5/'
 launch compare before results --json out.json
 expect_code 2
 grep -q '"regressed": true' "$here/out.json" || fail "$(cat "$here/out.json")"

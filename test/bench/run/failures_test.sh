@@ -180,7 +180,7 @@ begin_other() {
     sleep 0.02
   done
 }
-shared=(--set measure.warm_up=100000 --set limits.case_seconds=500.0)
+shared=(--set measure.warm_up=500000 --set limits.case_seconds=500.0)
 small=$(id data-data1-b16) large=$(id data-data1-b32)
 launcher=()
 
