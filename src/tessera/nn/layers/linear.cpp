@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <string_view>
 #include <utility>
 
 #include <tessera/base/alias.hpp>
@@ -66,23 +67,23 @@ void linear_backward(const LayerCall<T>& call) {
   }
 }
 
-constexpr LayerRow linear_row{
-    .name = "linear",
-    .expression = {.inputs = {{"sp,i"}}, .parameters = {{"i,o"}}, .output = "sp,o"},
-    .rules_choose = true,
-    .products = linear_products,
-    .sums_in_blocks = true,
-    .reads_inputs = always,
-    .adds_gradient = true,
-    .forward = [](const auto& call) { linear_forward(call); },
-    .backward = [](const auto& call) { linear_backward(call); }};
+constexpr LayerRow row_of_products(std::string_view name, const Expression& expression) {
+  return {.name = name,
+          .expression = expression,
+          .rules_choose = true,
+          .products = linear_products,
+          .sums_in_blocks = true,
+          .reads_inputs = always,
+          .adds_gradient = true,
+          .forward = [](const auto& call) { linear_forward(call); },
+          .backward = [](const auto& call) { linear_backward(call); }};
+}
 
-constexpr LayerRow grouped_linear_row = [] {
-  LayerRow row = linear_row;
-  row.name = "grouped_linear";
-  row.expression = {.inputs = {{"sk,ei"}}, .parameters = {{"e,i,o"}}, .output = "sk,eo"};
-  return row;
-}();
+constexpr LayerRow linear_row =
+    row_of_products("linear", {.inputs = {{"sp,i"}}, .parameters = {{"i,o"}}, .output = "sp,o"});
+
+constexpr LayerRow grouped_linear_row = row_of_products(
+    "grouped_linear", {.inputs = {{"sk,ei"}}, .parameters = {{"e,i,o"}}, .output = "sk,eo"});
 
 }  // namespace
 
