@@ -163,8 +163,9 @@ TEST(Claims, AlongTheBatch) {
     expect_all(layout.parameters, {});
     expect_all(layout.parameter_gradients, as_terms);
     for (std::size_t i = 0; i < layer.inputs.size(); ++i)
-      EXPECT_EQ(layout.input_gradients[i],
-                row_of(layer).expression.inputs[i].gradient.empty() ? Placement() : by_rows);
+      EXPECT_EQ(
+          layout.input_gradients[i],
+          row_of(layer).expression.inputs[i].gradient_indices().empty() ? Placement() : by_rows);
   }
 }
 

@@ -37,7 +37,7 @@ void dispatch_backward(const LayerCall<T>& call) {
 
 constexpr LayerRow dispatch_row{
     .name = "dispatch",
-    .expression = {.inputs = {{"sp,c"}, {.indices = "st,f", .gradient = {}}},
+    .expression = {.inputs = {{"sp,c"}, {.indices = "st,f", .gradient = ""}},
                    .output = "sk,ec",
                    .whole = "tkf"},
     .rules_choose = true,

@@ -148,7 +148,7 @@ void embedding_backward(const LayerCall<T>& call) {
 
 constexpr LayerRow embedding_row{
     .name = "embedding",
-    .expression = {.inputs = {{.indices = "sp,", .gradient = {}}},
+    .expression = {.inputs = {{.indices = "sp,", .gradient = ""}},
                    .parameters = {{"v,c"}, {.indices = "p,c", .term = 1}},
                    .output = "sp,c",
                    .whole = "c"},

@@ -53,7 +53,7 @@ std::string splittable(const Expression& expression) {
       if (index == ',' || has(found, {&index, 1}) || has(expression.whole, {&index, 1})) continue;
       bool can = can_cut(expression.output, index);
       visit_operands(expression, [&](const Operand& operand) {
-        can = can && can_cut(operand.indices, index) && can_cut(operand.gradient, index);
+        can = can && can_cut(operand.indices, index) && can_cut(operand.gradient_indices(), index);
       });
       if (can) found.push_back(index);
     }
@@ -91,8 +91,9 @@ Layout derive(const Expression& expression, std::string_view split) {
                          std::vector<Placement>& gradients) {
     if (operand.indices.empty()) return;
     tensors.push_back(shard_or(operand.indices, split, {}));
-    const bool is_sum = !operand.gradient.empty() && term_has_it(operand.term);
-    gradients.push_back(shard_or(operand.gradient, split, is_sum ? as_terms : Placement()));
+    const bool is_sum = !operand.gradient_indices().empty() && term_has_it(operand.term);
+    gradients.push_back(
+        shard_or(operand.gradient_indices(), split, is_sum ? as_terms : Placement()));
   };
   for (const Operand& input : expression.inputs)
     place(input, layout.inputs, layout.input_gradients);

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstddef>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -19,11 +20,13 @@ inline constexpr std::size_t max_layer_parameters = 2;
 /// "sp,hd" is a matrix with the rows (s, p) and the columns (h, d).
 struct Operand {
   std::string_view indices{};
-  /// Indices of the gradient; empty if there is none. They differ from `indices` if kernels read
-  /// the tensor in a second role that has no gradient.
-  std::string_view gradient = indices;
+  /// Indices of the gradient, if they are not `indices`: kernels read the tensor in a second role
+  /// that has no gradient. Empty text if it has none at all.
+  std::optional<std::string_view> gradient{};
   /// Number of the term that reads the operand. The output is the sum of all terms.
   int term = 0;
+
+  constexpr std::string_view gradient_indices() const { return gradient.value_or(indices); }
 };
 
 /// The output has an element for each value of its indices. A term is a sum over the indices of its

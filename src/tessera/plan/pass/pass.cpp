@@ -225,7 +225,7 @@ class BackwardPass {
     const SlotId dy = backward.output_gradient;
     std::vector<SlotId>& gradients = backward.input_gradients;
     if (producer == LayerSpec::data || !needs_gradient_[producer] ||
-        row.expression.inputs[i].gradient.empty())
+        row.expression.inputs[i].gradient_indices().empty())
       return gradients.push_back(no_slot);
     if (row.passes_gradient(layers_[l])) {
       contributions.push_back({producer, {dy, at_.output_gradient(l)}});
