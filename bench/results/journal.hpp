@@ -66,7 +66,7 @@ struct End {
   bool last = false;             ///< the launch runs no further round of the case
   std::optional<Round> block{};  ///< the round's times; none if the case failed before
   std::vector<double> steps{};   ///< seconds of each step of the block
-  /// Of the first round, and of one that failed: all that rounds do not tell.
+  /// Facts that hold for all rounds. The first round has them, and a round that failed.
   std::optional<CaseResult> result{};
   std::optional<Reference> reference{};
   /// The result counts while so many launches have ended during the case; none: always.
@@ -98,7 +98,7 @@ class Journal {
   Size size_;
 };
 
-/// What one launch has written about a case or a reference.
+/// The lines of one launch about a case or a reference.
 struct LaunchLines {
   bool counts_anew = false;  ///< it chose the case without --give-up
   std::vector<Begin> begins{};
@@ -110,7 +110,8 @@ struct LaunchLines {
 
 /// All journals of a results directory.
 struct Journals {
-  /// By case or reference, and by launch. Names of launches begin with their time.
+  /// Maps each case or reference, and then each launch, to its lines. Names of launches begin with
+  /// their time.
   std::map<std::string, std::map<std::string, LaunchLines>> lines{};
   std::map<std::string, Chosen> launches{};
   Size bytes = 0;  ///< of all files
@@ -127,7 +128,7 @@ Journals read_journals(const std::filesystem::path& results);
 /// Returns the bytes of all journals.
 Size journal_bytes(const std::filesystem::path& results);
 
-/// What all launches tell of a case.
+/// A case, derived from the lines of all launches.
 struct CaseHistory {
   CaseResult result{};                       ///< "pending" without a complete round
   std::vector<std::vector<double>> steps{};  ///< step times of each round

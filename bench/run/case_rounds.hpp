@@ -19,7 +19,7 @@
 
 namespace tessera::bench {
 
-/// What all cases of a launch share.
+/// The facts that all cases of a launch share.
 struct RoundsContext {
   const Study& study;
   const Communicator& world;

@@ -91,7 +91,7 @@ bool may_have_results(const RunOptions& options) {
   return options.resume || !options.only.empty() || !options.retry.empty();
 }
 
-/// What a launch does.
+/// The work of a launch.
 struct Choice {
   Journals journals;             ///< of earlier launches, on rank 0
   std::vector<Selected> cases;   ///< on rank 0

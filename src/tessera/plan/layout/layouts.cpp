@@ -190,7 +190,7 @@ class Chooser {
   }
 
   /// Checks that balanced splits cut all tensors of the layer at the same values of the index.
-  /// Those of tensors with equal extents do.
+  /// Tensors with equal extents are cut alike.
   void check_parts(const LayerSpec& layer, const Layout& layout) const {
     const Size ranks = input_.mesh.size_of("model");
     std::vector<Size> split;  // extents

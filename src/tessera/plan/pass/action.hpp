@@ -28,7 +28,7 @@ enum class Gradients : std::uint8_t { all, of_inputs, of_parameters };
 
 // ---- Kernels. An operand that a layer does not have is no_slot, also among the inputs.
 
-/// What the forward and the backward pass of a layer have in common.
+/// The fields that the forward and the backward pass of a layer share.
 struct Compute {
   Size layer = 0;                ///< position in ModelSpec::layers
   std::vector<SlotId> inputs{};  ///< by input
