@@ -18,12 +18,12 @@ using test::to_host;
 constexpr FourierGrid grid{6, 2, 3};
 
 /// Attention with 5 heads; with `share`, of a rank that reads keys and values of all positions.
-LayerSpec attention(Size positions, const PositionShare& share) {
+LayerSpec attention(Size positions, const SplitPart& share) {
   LayerSpec layer = causal_attention("y", "u", 0, 5, 3);
   layer.in_positions = layer.positions = positions;
   layer.share = share;
-  if (share.ways > 1) {
-    layer.in_positions = layer.positions = share.count(share.part);
+  if (share.parts > 1) {
+    layer.in_positions = layer.positions = share.own_count();
     layer.inputs = {0, 1};
     layer.second_in = 2 * layer.out;
     layer.second_positions = positions;
@@ -36,16 +36,16 @@ std::vector<LayerSpec> layers() {
   std::vector<LayerSpec> all{mode_product("m", "u", 0, grid, 0), fourier("f", "u", 0, grid),
                              inverse_fourier("i", "u", 0, grid)};
   for (const Size positions : {7, 65, 600}) {
-    all.push_back(attention(positions, {positions}));
-    all.push_back(attention(positions, {positions, 3, 1, true}));
+    all.push_back(attention(positions, {{positions}}));
+    all.push_back(attention(positions, {{positions, 3, 1, true}, 1}));
   }
-  const PositionShare share{grid.n * grid.n, 3, 1, true};
+  const SplitPart share{{grid.n * grid.n, 3, 1, true}, 1};
   all.push_back(fourier("f", "u", 0, grid));
   all.back().share = share;
-  all.back().in_positions = share.count(share.part);
+  all.back().in_positions = share.own_count();
   all.push_back(inverse_fourier("i", "u", 0, grid));
   all.back().share = share;
-  all.back().positions = share.count(share.part);
+  all.back().positions = share.own_count();
   return all;
 }
 

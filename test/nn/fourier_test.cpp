@@ -99,33 +99,34 @@ TEST(InverseFourier, AddsUpModesAndTheirConjugates) {
 }
 
 /// The parts of the points of a grid that ranks of `context` have.
-std::vector<PositionShare> shares(const FourierGrid& grid) {
-  std::vector<PositionShare> all;
+std::vector<SplitPart> shares(const FourierGrid& grid) {
+  std::vector<SplitPart> all;
   for (const Size ways : {2, 3, 8, 100})
     for (Size part = 0; part < ways; ++part)
-      for (const bool zigzag : {false, true}) all.push_back({grid.n * grid.n, ways, part, zigzag});
+      for (const bool zigzag : {false, true})
+        all.push_back({{grid.n * grid.n, ways, 1, zigzag}, part});
   return all;
 }
 
 /// Returns the points of a share in the order of its rows.
-std::vector<Size> points_of(const PositionShare& share) {
+std::vector<Size> points_of(const SplitPart& share) {
   std::vector<Size> points;
   for (const Size number : {0, 1})
-    for (Size i = 0; i < share.run(share.part, number).count; ++i)
-      points.push_back(share.run(share.part, number).begin + i);
+    for (Size i = 0; i < share.own_run(number).count; ++i)
+      points.push_back(share.own_run(number).begin + i);
   return points;
 }
 
 TEST(Fourier, PartsOfAGridAddTheirPointsToTheMeans) {
   for (const FourierGrid& grid : grids)
-    for (const PositionShare& share : shares(grid))
+    for (const SplitPart& share : shares(grid))
       for (Size rank = 0; rank < 2; ++rank) {
         const Size samples = 2, own = grid.num_modes() / 2;
         SCOPED_TRACE(testing::Message() << grid.n << " points, part " << share.part << " of "
-                                        << share.ways << ", rank " << rank);
+                                        << share.parts << ", rank " << rank);
         LayerSpec layer = fourier_part(grid, rank, 2);
         layer.share = share;
-        layer.in_positions = share.count(share.part);
+        layer.in_positions = share.own_count();
         const LayerAlone<double> alone(layer, samples);
         const auto y = output_of(alone), x = to_host(alone.x[0]);
         const std::vector<Size> points = points_of(share);
@@ -147,15 +148,15 @@ TEST(Fourier, PartsOfAGridAddTheirPointsToTheMeans) {
 // Equals the points of the whole field.
 TEST(InverseFourier, PartsOfAGridHaveTheirPoints) {
   for (const FourierGrid& grid : grids)
-    for (const PositionShare& share : shares(grid))
+    for (const SplitPart& share : shares(grid))
       for (Size rank = 0; rank < 2; ++rank) {
         const Size samples = 2;
         SCOPED_TRACE(testing::Message() << grid.n << " points, part " << share.part << " of "
-                                        << share.ways << ", rank " << rank);
+                                        << share.parts << ", rank " << rank);
         LayerSpec layer = inverse_part(grid, rank, 2);
         const LayerAlone<double> whole(layer, samples);
         layer.share = share;
-        layer.positions = share.count(share.part);
+        layer.positions = share.own_count();
         const LayerAlone<double> alone(layer, samples);
         const auto y = output_of(alone), all = output_of(whole);
         const std::vector<Size> points = points_of(share);

@@ -62,25 +62,25 @@ std::vector<LayerSpec> kinds() {
   for (LayerSpec& layer : all) {
     if (row_of(layer).name == "fourier") layer.positions = 1;
     if (layer.name == "positions of a rank") {
-      layer.share = {5, 2, 1, true};
-      layer = with_positions(layer.share.count(1), layer);
+      layer.share = {{5, 2, 1, true}, 1};
+      layer = with_positions(layer.share.own_count(), layer);
     }
-    if (layer.name == "rows of three ranks") layer.share = {7, 3, 0, true};
+    if (layer.name == "rows of three ranks") layer.share = {{7, 3, 1, true}, 0};
     if (layer.name == "rows of a table")
       layer.parameters[0].begin = 3, layer.parameters[0].shape[0] = 4;
     if (layer.name == "experts of a rank") layer.out_begin = 3, layer.out = 6;
     if (layer.name == "sum over experts of a rank") layer.in_begin = layer.in = 5;
     if (layer.name == "modes of a rank") layer.out_begin = layer.out = columns / 2;
     if (layer.name == "points of a rank") {
-      layer.share = {25, 3, 1, true};
-      layer.in_positions = layer.share.count(1);
+      layer.share = {{25, 3, 1, true}, 1};
+      layer.in_positions = layer.share.own_count();
     }
     if (layer.name == "at points of a rank") {
-      layer.share = {25, 3, 2, false};
-      layer.positions = layer.share.count(2);
+      layer.share = {{25, 3}, 2};
+      layer.positions = layer.share.own_count();
     }
     if (layer.name == "factors of a rank") {
-      layer.share = {25, 4, 3, true};
+      layer.share = {{25, 4, 1, true}, 3};
       layer.in = layer.out = columns / 4;
     }
     if (layer.name == "sum over modes of a rank") layer.in_begin = layer.in = columns / 2;

@@ -106,23 +106,6 @@ TEST(ContextWork, ZigzagSharesAreEqualWorkUnderTheMask) {
   }
 }
 
-TEST(ContextWork, EverySharePositionHasOneRank) {
-  for (const Size total : {1, 5, 7, 16, 29})
-    for (const Size ways : {1, 2, 3, 8})
-      for (const bool zigzag : {true, false}) {
-        std::vector<int> owners(static_cast<std::size_t>(total));
-        for (Size part = 0; part < ways; ++part) {
-          const PositionShare share{total, ways, part, zigzag};
-          Size held = 0;
-          for (const Size number : {0, 1})
-            for (Size i = 0; i < share.run(part, number).count; ++i, ++held)
-              ++owners.at(static_cast<std::size_t>(share.run(part, number).begin + i));
-          EXPECT_EQ(held, share.count(part));
-        }
-        EXPECT_EQ(owners, std::vector<int>(owners.size(), 1)) << total << " over " << ways;
-      }
-}
-
 TEST(ContextRules, RejectAWayOfAttentionWithoutAttention) {
   PlanInput input = plan_test::tutorial({{"context", 2}});
   input.model = fno({.grid = 4, .modes = 2, .width = 3, .layers = 1, .projection = 4});

@@ -76,8 +76,8 @@ Dataset<T>::Dataset(const Plan& plan, Size rank, Size samples)
       batch_size_(plan.input.batch_size),
       x_positions_(plan.input.model.input_positions),
       y_positions_(plan.input.model.output_positions()),
-      share_{x_positions_, plan.along(rank).context_ranks, plan.along(rank).context,
-             plan.input.zigzag} {}
+      share_{{x_positions_, plan.along(rank).context_ranks, 1, plan.input.zigzag},
+             plan.along(rank).context} {}
 
 template <class T>
 Dataset<T> Dataset<T>::wrap(const Plan& plan, Size rank, const Matrix<T>& x, const Matrix<T>& y) {
@@ -92,7 +92,7 @@ Dataset<T> Dataset<T>::wrap(const Plan& plan, Size rank, const Matrix<T>& x, con
                model.target_width());
   data.x_ = x;
   data.y_ = y;
-  if (data.share_.ways > 1) data.allocate_batch(plan);
+  if (data.share_.parts > 1) data.allocate_batch(plan);
   return data;
 }
 
@@ -118,7 +118,7 @@ Dataset<T> Dataset<T>::made(const Plan& plan, Size rank, const DataConfig& confi
   data.y_ = allocate_matrix<T>("tessera::y", samples * data.y_positions_, model.target_width());
   data.fill(config, model, numbers.begin);
   if (shuffles) data.shuffle_ = fold_in(key(config.seed), shuffle_stream);
-  if (shuffles || data.share_.ways > 1) data.allocate_batch(plan);
+  if (shuffles || data.share_.parts > 1) data.allocate_batch(plan);
   return data;
 }
 
@@ -126,7 +126,7 @@ template <class T>
 void Dataset<T>::allocate_batch(const Plan& plan) {
   const Size samples = plan.batch_samples(rank_).count;
   const auto rows = [&](Size positions) {
-    return samples * (share_.ways > 1 ? share_.count(share_.part) : positions);
+    return samples * (share_.parts > 1 ? share_.own_count() : positions);
   };
   batch_x_ = allocate_matrix<T>("tessera::batch_x", rows(x_positions_), x_.extent(1));
   batch_y_ = allocate_matrix<T>("tessera::batch_y", rows(y_positions_), y_.extent(1));
@@ -164,10 +164,10 @@ Batch<T> Dataset<T>::batch(Size k, Size epoch) const {
   const Range share = batch_share(input_, samples, rank_);
   const Size full_share = batch_share(input_, batch_size_, rank_).count;
   const Size begin = compact_ ? k * full_share : k * batch_size_ + share.begin;
-  const bool is_split = share_.ways > 1;
+  const bool is_split = share_.parts > 1;
   const auto of = [&](const Matrix<T>& x, const Matrix<T>& y, Size first, bool is_copy) {
     const auto rows = [&](const Matrix<T>& all, Size positions) {
-      if (is_copy && is_split) positions = share_.count(share_.part);
+      if (is_copy && is_split) positions = share_.own_count();
       return rows_of(all, {first * positions, share.count * positions});
     };
     return Batch<T>{rows(x, x_positions_), rows(y, y_positions_), share.count, share.begin,
@@ -180,9 +180,8 @@ Batch<T> Dataset<T>::batch(Size k, Size epoch) const {
       shuffle_.has_value(),
       shuffle_ ? fold_in(*shuffle_, static_cast<std::uint32_t>(epoch)) : Key{}};
   const auto copy = [&](const Matrix<T>& all, const Matrix<T>& to, Size positions) {
-    copy_samples(all, to, positions, copied,
-                 is_split ? share_.run(share_.part, 0) : Range{0, positions},
-                 is_split ? share_.run(share_.part, 1) : Range{});
+    copy_samples(all, to, positions, copied, is_split ? share_.own_run(0) : Range{0, positions},
+                 is_split ? share_.own_run(1) : Range{});
   };
   copy(x_, batch_x_, x_positions_);
   copy(y_, batch_y_, y_positions_);

@@ -64,8 +64,8 @@ class Dataset {
   Size samples_ = 0;
   Size batch_size_ = 0;
   Size x_positions_ = 1, y_positions_ = 1;
-  PositionShare share_{};  ///< the positions of a sample that this rank copies
-  bool compact_ = false;   ///< x_ and y_ hold only this rank's samples, batch after batch
+  SplitPart share_{};     ///< the positions of a sample that this rank copies
+  bool compact_ = false;  ///< x_ and y_ hold only this rank's samples, batch after batch
   Matrix<T> x_;
   Matrix<T> y_;
   std::optional<Key> shuffle_{};  ///< determines the orders of all epochs; none without shuffling

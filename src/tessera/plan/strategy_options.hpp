@@ -34,7 +34,7 @@ struct StrategyOptions {
   /// the rows only (Korthikanti et al. 2022).
   bool sequence_parallel = false;
   ContextAttention context_attention = ContextAttention::gather;
-  bool zigzag = true;  ///< ranks of `context` have equal work under a causal mask (PositionShare)
+  bool zigzag = true;  ///< ranks of `context` have equal work under a causal mask (Split)
   PipelineSchedule schedule = PipelineSchedule::one_f_one_b;
   Size virtual_stages = 1;  ///< chunks of layers on each pipeline stage
   StageBalance stage_balance = StageBalance::layers;

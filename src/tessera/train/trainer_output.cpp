@@ -108,17 +108,17 @@ auto Trainer<T>::output_of(const Matrix<Data>& x, bool from_prior) -> Matrix<Dat
   const Plan& plan = session_->plan();
   const bool splits = loss_placement(plan.input, plan.layouts).is_shard();
   const Size first_column = splits ? plan.local_layers(mesh_.rank()).back().out_begin : 0;
-  const PositionShare share = plan.local_layers(mesh_.rank()).back().share;
+  const SplitPart share = plan.local_layers(mesh_.rank()).back().share;
   forward(
       x, nothing,
       [&](Size first, const Matrix<const T>& prediction) {
-        const Size rows = static_cast<Size>(prediction.extent(0)), own = share.count(share.part);
-        if (share.ways == 1)
+        const Size rows = static_cast<Size>(prediction.extent(0)), own = share.own_count();
+        if (share.parts == 1)
           return copy_columns(prediction, rows_of(all, {first * positions, rows}), first_column);
         for (Size s = 0; s * own < rows; ++s)  // the rows of a sample in their places
           for (const Size number : {0, 1}) {
-            const Range run = share.run(share.part, number);
-            const Size before = number == 0 ? 0 : share.run(share.part, 0).count;
+            const Range run = share.own_run(number);
+            const Size before = number == 0 ? 0 : share.own_run(0).count;
             copy_columns<T>(rows_of(prediction, {s * own + before, run.count}),
                             rows_of(all, {(first + s) * positions + run.begin, run.count}),
                             first_column);

@@ -25,7 +25,7 @@ using detail::SampleRows;
 
 Size heads_of(const LayerSpec& layer) { return layer.out / layer.groups.columns; }
 
-Size positions_of(const LayerSpec& layer) { return std::max(layer.positions, layer.share.total); }
+Size positions_of(const LayerSpec& layer) { return std::max(layer.positions, layer.share.total()); }
 Size query_rows(const LayerSpec& layer) {
   return std::min(layer.tiling.queries, positions_of(layer));
 }

@@ -28,7 +28,7 @@ struct PositionRun {
 };
 
 /// Returns the runs of `samples` samples in a matrix with the rows of these parts of the share.
-inline std::vector<PositionRun> runs_of(const PositionShare& share, Range parts, Size samples) {
+inline std::vector<PositionRun> runs_of(const Split& share, Range parts, Size samples) {
   std::vector<PositionRun> runs;
   Size before = 0;
   for (Size part = parts.begin; part < parts.end(); ++part) {
@@ -49,13 +49,13 @@ struct AttentionRuns {
   /// `keys_of`: the part of the share whose keys are there; -1: all that the layer reads.
   AttentionRuns(const LayerSpec& layer, Size samples, Size keys_of = -1)
       : query_block(layer.tiling.queries), key_block(layer.tiling.keys) {
-    const PositionShare& share = layer.share;
-    const bool is_whole = share.ways == 1;
-    const Range all{0, share.ways}, own{share.part, 1};
+    const SplitPart& share = layer.share;
+    const bool is_whole = share.parts == 1;
+    const Range all{0, share.parts}, own{share.part, 1};
     if (is_whole)
       queries = runs_of({layer.positions}, all, samples);
     else
-      queries = runs_of(share, layer.positions == share.total ? all : own, samples);
+      queries = runs_of(share, layer.positions == share.total() ? all : own, samples);
     keys = layer.inputs.size() > 1 && !is_whole
                ? runs_of(share, keys_of < 0 ? all : Range{keys_of, 1}, samples)
                : queries;

@@ -20,9 +20,8 @@ struct RowPositions {
   Range first, second;
 
   explicit RowPositions(const LayerSpec& layer)
-      : first(layer.share.ways > 1 ? layer.share.run(layer.share.part, 0)
-                                   : Range{0, layer.positions}),
-        second(layer.share.ways > 1 ? layer.share.run(layer.share.part, 1) : Range{}) {}
+      : first(layer.share.parts > 1 ? layer.share.own_run(0) : Range{0, layer.positions}),
+        second(layer.share.parts > 1 ? layer.share.own_run(1) : Range{}) {}
 
   KOKKOS_INLINE_FUNCTION Size of(Size row) const {
     return row < first.count ? first.begin + row : second.begin + row - first.count;

@@ -42,7 +42,7 @@ struct ExpertSlots {
   }
   /// Returns the row of a slot of a sample.
   KOKKOS_INLINE_FUNCTION Size slot(Size sample, Size number) const {
-    const Size ways = rows.share.ways;
+    const Size ways = rows.share.parts;
     if (ways == 1) return sample * capacity + number;  // divisions take long
     const Size base = capacity / ways, larger = capacity % ways;
     const Size part = number < larger * (base + 1) ? number / (base + 1)

@@ -20,8 +20,8 @@ struct GridRows {
     Size first;  ///< the first of these positions
   };
 
-  GridRows(const PositionShare& share, Size points)
-      : n(points), first(share.run(share.part, 0)), second(share.run(share.part, 1)) {}
+  GridRows(const SplitPart& share, Size points)
+      : n(points), first(share.own_run(0)), second(share.own_run(1)) {}
 
   Size n;
   Range first, second;  ///< positions of the runs
@@ -62,7 +62,7 @@ struct FourierModes {
         count(columns / group()),
         tiling(layer.tiling) {}
 
-  PositionShare share;
+  SplitPart share;
   Size n, modes, width;
   Size first, count;
   Tiling tiling;
@@ -86,12 +86,12 @@ struct FourierModes {
   Range magnitudes() const { return magnitudes({0, count}); }
 
   /// Returns true if the rank has only some positions of the grid.
-  bool has_part() const { return share.ways > 1; }
+  bool has_part() const { return share.parts > 1; }
   /// Returns how many of some samples are transformed at once.
   Size samples_at_once(Size samples) const { return tiling.at_once(samples, between()); }
   /// Returns the launches of one product for each of some samples.
   Size launches(Size samples) const { return tiling.launches(samples, samples_at_once(samples)); }
-  GridRows rows() const { return {has_part() ? share : PositionShare{n * n}, n}; }
+  GridRows rows() const { return {has_part() ? share : SplitPart{{n * n}}, n}; }
 
   /// Elements of one sample between the products.
   Size between() const {

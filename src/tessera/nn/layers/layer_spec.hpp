@@ -72,28 +72,6 @@ template <>
 inline constexpr std::array<std::string_view, 3> names_of<ContextAttention>{"gather", "ring",
                                                                             "all_to_all"};
 
-/// The positions of a sample that each rank of `context` has: a balanced share, in one run or, with
-/// zigzag, in two. Then the sample is cut into the first halves of all shares, in the order of the
-/// ranks, and their second halves in reverse order. Under a causal mask shares are equal work.
-struct PositionShare {
-  Size total = 0;  ///< positions of a sample
-  Size ways = 1, part = 0;
-  bool zigzag = false;
-
-  KOKKOS_FUNCTION Size count(Size of) const { return balanced_split(total, ways, of).count; }
-  /// Returns run 0 or run 1 of the positions of a rank.
-  KOKKOS_FUNCTION Range run(Size of, Size number) const {
-    if (!zigzag) return number == 0 ? balanced_split(total, ways, of) : Range{};
-    const Size base = total / ways, extra = total % ways, n = count(of);
-    const auto halves = [&](Size shares, Size up) {  // of the first shares
-      const Size larger = shares < extra ? shares : extra;
-      return larger * ((base + 1 + up) / 2) + (shares - larger) * ((base + up) / 2);
-    };
-    return number == 0 ? Range{halves(of, 1), (n + 1) / 2}
-                       : Range{total - halves(of + 1, 0), n / 2};
-  }
-};
-
 /// The routing of a mixture of experts (route() in layers.hpp).
 struct Routing {
   Size experts = 0;                         ///< 0 in layers of other kinds
@@ -125,9 +103,10 @@ struct LayerSpec {
   /// The columns of input and output, and the first dimension of parameters, belong to so many
   /// experts, one after another, which the mesh axis `expert` splits; 0 in other layers.
   Size experts = 0;
-  /// The rows of a sample, if `context` splits positions. With `positions` = share.total, matrices
-  /// have the rows of all ranks: those of rank 0 for all samples, then those of rank 1, and so on.
-  PositionShare share{};
+  /// The rank's rows of a sample, if `context` splits positions. With `positions` = share.total(),
+  /// matrices have the rows of all ranks: those of rank 0 for all samples, then those of rank 1,
+  /// and so on.
+  SplitPart share{};
   Tiling tiling = tiling_of(this_device);  ///< plans set that of their device
   /// First column of a rank's part of the inputs and of the output; 0 if they are whole.
   Size in_begin = 0, out_begin = 0;

@@ -96,7 +96,7 @@ class ModeProduct {
 
   void backward() const {
     // The other ranks of `context` have the other modes.
-    if (call_.layer.share.ways > 1 && !call_.add_parameter_gradients &&
+    if (call_.layer.share.parts > 1 && !call_.add_parameter_gradients &&
         call_.parameter_gradients[0].data() != nullptr)
       Kokkos::deep_copy(ExecSpace(), call_.parameter_gradients[0], State(0));
     for_modes([&](Range modes) {

@@ -386,10 +386,11 @@ std::vector<LayerSpec> local_layers(const PlanInput& input, const std::vector<La
     cut(layers[l].out, layers[l].out_begin, layout.output);
     if (const Size ways = at.context_ranks; ways > 1) {
       const Placement read = along_context[l].inputs[0], made = along_context[l].output;
-      layers[l].share = {std::max(layers[l].in_positions, layers[l].positions), ways, at.context,
-                         input.zigzag};
-      if (read.is_shard(0)) layers[l].in_positions = layers[l].share.count(at.context);
-      if (made.is_shard(0)) layers[l].positions = layers[l].share.count(at.context);
+      layers[l].share = {
+          {std::max(layers[l].in_positions, layers[l].positions), ways, 1, input.zigzag},
+          at.context};
+      if (read.is_shard(0)) layers[l].in_positions = layers[l].share.own_count();
+      if (made.is_shard(0)) layers[l].positions = layers[l].share.own_count();
       if (read.is_shard(1)) layers[l].in /= ways;
       if (made.is_shard(1)) layers[l].out /= ways;
     }

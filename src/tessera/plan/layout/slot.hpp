@@ -25,7 +25,7 @@ using SlotId = Size;
 inline constexpr SlotId no_slot = -1;
 
 /// Placements of a tensor of a batch along `model`, `context` and `expert`. Rows are split along
-/// `context` by positions, for each sample (PositionShare).
+/// `context` by positions, for each sample (Split).
 struct Along {
   Placement model{}, context = Placement::shard(0);
   /// If `expert` splits the columns by experts: their number. Such a tensor has the rows of all
