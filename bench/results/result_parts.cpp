@@ -139,8 +139,8 @@ CaseResult new_result(const Study& study, const Case& point) {
 
 LargestMemory largest_memory(const Plan& plan) {
   LargestMemory largest{0, plan.memory(0)};
-  const AlikeRanks alike = ranks_alike(plan);
-  for (const RankBoxes::Group& group : alike.groups) {
+  const auto alike = group_alike(plan);
+  for (const auto& group : alike.groups) {
     const Size rank = alike.first_rank(group);
     const MemoryPlan memory = plan.memory(rank);
     if (memory.total() > largest.memory.total()) largest = {rank, memory};

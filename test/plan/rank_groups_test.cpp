@@ -18,114 +18,113 @@ namespace {
 using plan_test::sharded;
 using plan_test::tutorial;
 
-std::vector<int> ranks_of(const RankBoxes& boxes, const RankBoxes::Group& group) {
+template <class Value>
+std::vector<int> ranks_of(const RankGroups<Value>& all, const RankClasses::Numbers& classes) {
   std::vector<int> ranks;
-  for (const Range& range : boxes.ranges(group, 1'000'000))
+  for (const Range& range : all.ranks.ranges(classes, 1'000'000))
     for (Size rank = range.begin; rank < range.end(); ++rank)
       ranks.push_back(static_cast<int>(rank));
   return ranks;
 }
 
-TEST(RankBoxes, AreRunsOfCoordinatesAlongEachAxis) {
+TEST(RankClasses, AreRunsOfCoordinatesAlongEachAxis) {
   const MeshShape mesh = MeshShape::parse("data=4,fsdp=3,model=2", 24);
-  MeshCuts cuts(mesh);
-  cuts.cut(0, 2);
-  cuts.cut_split({1}, 5);  // 2, 2, 1
-  const RankBoxes boxes(cuts);
-  ASSERT_EQ(boxes.size(), 4);
-  EXPECT_EQ(boxes.first_rank(3), mesh.rank_at({2, 2, 0}));
-  EXPECT_EQ(boxes.group_size(0, {1}), 2);
-  EXPECT_EQ(boxes.group_size(0, {0, 2}), 4);
-  EXPECT_EQ(boxes.num_ranks({0}), 8);
-  EXPECT_EQ(ranks_of(boxes, {0}), (std::vector<int>{0, 1, 2, 3, 6, 7, 8, 9}));
-  EXPECT_EQ(boxes.describe({0}), "ranks 0-3,6-9");
-  EXPECT_EQ(boxes.describe({0, 1}), "ranks 0-11");
-  EXPECT_EQ(boxes.describe(boxes.all()), "every rank");
-  EXPECT_EQ(boxes.describe({1, 3}), "ranks 4-5,10-11,16-17,22-23");
+  AxisClasses axes(mesh);
+  axes.cut({0}, 2);
+  EXPECT_EQ(axes.cut_pieces({5}, {{0, {1}}}).front(), (std::set<Size>{1, 2}));  // 2, 2, 1
+  const RankGroups<Size> all = groups_of(axes);
+  const RankClasses& ranks = all.ranks;
+  ASSERT_EQ(all.groups.size(), 4u);
+  EXPECT_EQ(ranks.first_rank(3), mesh.rank_at({2, 2, 0}));
+  EXPECT_EQ(ranks.class_along(0, ranks.first_rank(3)), 1);
+  EXPECT_EQ(ranks.class_along(1, mesh.rank_at({3, 1, 1})), 0);
+  EXPECT_EQ(ranks.group_size(0, {1}), 2);
+  EXPECT_EQ(ranks.group_size(0, {0, 2}), 4);
+  EXPECT_EQ(ranks.num_ranks({0}), 8);
+  EXPECT_EQ(ranks_of(all, {0}), (std::vector<int>{0, 1, 2, 3, 6, 7, 8, 9}));
+  EXPECT_EQ(ranks.describe({0}), "ranks 0-3,6-9");
+  EXPECT_EQ(ranks.describe({0, 1}), "ranks 0-11");
+  EXPECT_EQ(ranks.describe({0, 1, 2, 3}), "every rank");
+  EXPECT_EQ(ranks.describe({1, 3}), "ranks 4-5,10-11,16-17,22-23");
 }
 
-TEST(RankBoxes, FollowPlacesOverSeveralAxes) {
+TEST(RankClasses, FollowPartsOverSeveralAxes) {
   const MeshShape mesh = MeshShape::parse("data=3,model=2,fsdp=5", 30);
   for (const Size count : {0, 1, 4, 15, 16, 44, 100})
     for (Size element = 0; element < count; element += 3) {
-      MeshCuts cuts(mesh);
-      cuts.cut_split({0, 2}, count);
-      cuts.cut_around({0, 2}, count, element);
-      const RankBoxes boxes(cuts);
+      const Range range{element, 7};
+      AxisClasses axes(mesh);
+      axes.cut_range({0, {0, 2}}, count, range);
+      const RankGroups<Size> all = groups_of(axes);
       std::vector<int> seen;
-      for (const Size box : boxes.all()) {
+      for (const auto& group : all.groups) {
         const auto part = [&](Size rank) {
           return balanced_split(count, 15, mesh.coordinate(rank, std::vector<std::size_t>{0, 2}));
         };
-        const auto holds = [&](Range range) {
-          return range.begin <= element && element < range.end();
-        };
-        const Range first = part(boxes.first_rank(box));
-        for (const int rank : ranks_of(boxes, {box})) {
+        const Range first = part(all.first_rank(group));
+        for (const int rank : ranks_of(all, group.classes)) {
           seen.push_back(rank);
           EXPECT_EQ(part(rank).count, first.count);
-          EXPECT_EQ(holds(part(rank)), holds(first)) << "rank " << rank;
+          EXPECT_EQ(intersection(part(rank), range).count, intersection(first, range).count)
+              << "rank " << rank;
         }
       }
       std::sort(seen.begin(), seen.end());
-      std::vector<int> all(30);
-      std::iota(all.begin(), all.end(), 0);
-      EXPECT_EQ(seen, all);
+      std::vector<int> every(30);
+      std::iota(every.begin(), every.end(), 0);
+      EXPECT_EQ(seen, every);
     }
 }
 
-TEST(RankBoxes, ListOnlyTheFirstOfManyRanges) {
+TEST(RankClasses, ListOnlyTheFirstOfManyRanges) {
   const MeshShape mesh = MeshShape::parse("data=500000000,model=2", 1'000'000'000);
-  MeshCuts cuts(mesh);
-  cuts.cut(1, 1);
-  const RankBoxes boxes(cuts);
-  EXPECT_EQ(boxes.describe({0}), "ranks 0,2,4,6,8,10,... (500,000,000 ranks)");
-  EXPECT_LT(boxes.number_ranges({0}).size(), 50'000u);
-  EXPECT_EQ(boxes.describe({0, 1}), "every rank");
+  AxisClasses axes(mesh);
+  axes.cut({1}, 1);
+  const RankClasses ranks(axes);
+  EXPECT_EQ(ranks.describe({0}), "ranks 0,2,4,6,8,10,... (500,000,000 ranks)");
+  EXPECT_LT(ranks.number_ranges({0}).size(), 50'000u);
+  EXPECT_EQ(ranks.describe({0, 1}), "every rank");
 }
 
-TEST(RankGroups, GroupsEqualValuesInTheOrderOfTheirFirstRank) {
+TEST(RankGroups, JoinEqualValuesInTheOrderOfTheirFirstRank) {
   const MeshShape mesh = MeshShape::parse("data=6", 6);
-  MeshCuts all(mesh);
-  all.cut_all(0);
-  const RankBoxes boxes(all);
+  AxisClasses each(mesh);
+  each.separate("data");
   const std::vector<int> values = {5, 5, 2, 5, 2, 9};
-  const auto groups = group_boxes<int>(
-      boxes, boxes.all(), [&](Size rank) { return values[static_cast<std::size_t>(rank)]; });
-  ASSERT_EQ(groups.size(), 3u);
-  EXPECT_EQ(groups[0].value, 5);
-  EXPECT_EQ(groups[0].boxes, (RankBoxes::Group{0, 1, 3}));
-  EXPECT_EQ(groups[1].boxes, (RankBoxes::Group{2, 4}));
-  EXPECT_EQ(groups[2].boxes, (RankBoxes::Group{5}));
-}
-
-bool same_memory(const MemoryPlan& a, const MemoryPlan& b) {
-  return std::all_of(memory_rows.begin(), memory_rows.end(),
-                     [&](const MemoryRow& row) { return a.*row.bytes == b.*row.bytes; });
+  const auto value = [&](Size rank) { return values[static_cast<std::size_t>(rank)]; };
+  const RankGroups<int> groups = joined(groups_of(each), value);
+  ASSERT_EQ(groups.groups.size(), 3u);
+  EXPECT_EQ(groups.groups[0].value, 5);
+  EXPECT_EQ(groups.groups[0].classes, (RankClasses::Numbers{0, 1, 3}));
+  EXPECT_EQ(groups.groups[1].classes, (RankClasses::Numbers{2, 4}));
+  EXPECT_EQ(groups.groups[2].classes, (RankClasses::Numbers{5}));
+  const auto parity = joined(groups, [&](Size rank) { return value(rank) % 2; });
+  ASSERT_EQ(parity.groups.size(), 2u);
+  EXPECT_EQ(parity.groups[0].classes, (RankClasses::Numbers{0, 1, 3, 5}));
 }
 
 void expect_groups_right(const Plan& plan) {
   const Size ranks = plan.input.mesh.num_ranks();
-  const AlikeRanks alike = ranks_alike(plan);
+  const auto alike = group_alike(plan);
   std::set<int> seen;
-  for (const RankBoxes::Group& group : alike.groups) {
+  for (const auto& group : alike.groups) {
     const Size first = alike.first_rank(group);
-    for (const int rank : ranks_of(alike.boxes, group)) {
+    for (const int rank : ranks_of(alike, group.classes)) {
       EXPECT_TRUE(seen.insert(rank).second);
-      EXPECT_TRUE(same_memory(plan.memory(rank), plan.memory(first))) << "rank " << rank;
+      EXPECT_EQ(plan.memory(rank), plan.memory(first)) << "rank " << rank;
       EXPECT_EQ(plan.collectives(rank), plan.collectives(first)) << "rank " << rank;
     }
   }
   EXPECT_EQ(static_cast<Size>(seen.size()), ranks);
-  const GroupedRanks<CheckpointBytes> bytes = group_checkpoint_bytes(plan);
-  for (const RankGroup<CheckpointBytes>& group : bytes.groups)
-    for (const int rank : ranks_of(bytes.boxes, group.boxes))
+  const RankGroups<CheckpointBytes> bytes = group_checkpoint_bytes(plan);
+  for (const auto& group : bytes.groups)
+    for (const int rank : ranks_of(bytes, group.classes))
       EXPECT_EQ(checkpoint_bytes(plan, rank), group.value) << "rank " << rank;
   const ParameterLayout& layout = plan.stages.front().parameters;
   for (const Slot& tensor : plan.stages.front().slots) {
-    const GroupedRanks<LocalPart> parts = parts_of(plan, 0, tensor);
-    for (const RankGroup<LocalPart>& group : parts.groups)
-      for (const int rank : ranks_of(parts.boxes, group.boxes)) {
+    const RankGroups<LocalPart> parts = group_parts(plan, 0, tensor);
+    for (const auto& group : parts.groups)
+      for (const int rank : ranks_of(parts, group.classes)) {
         if (tensor.parameter < 0 && tensor.experts > 0) continue;
         const Piece block =
             tensor.parameter >= 0
@@ -144,13 +143,12 @@ void expect_groups_right(const Plan& plan) {
   }
 }
 
-/// Expects that the ranks of a box do equal work.
+/// Expects that the ranks of a group do equal work.
 void expect_equal_work(const Plan& plan) {
-  const EqualWork equal = ranks_with_equal_work(plan);
-  for (const Size box : equal.boxes.all()) {
-    const Size first = equal.first[static_cast<std::size_t>(box)];
-    const WorkSizes wanted = work_sizes(plan, first);
-    for (const int rank : ranks_of(equal.boxes, {box})) {
+  const auto alike = group_alike(plan, plan.input.clips_by_norm);
+  for (const auto& group : alike.groups) {
+    const WorkSizes wanted = work_sizes(plan, alike.first_rank(group));
+    for (const int rank : ranks_of(alike, group.classes)) {
       const WorkSizes sizes = work_sizes(plan, rank);
       for (const auto& [action, microbatch] : plan.stage(rank).actions)
         EXPECT_EQ(work_of(action, microbatch, plan, sizes),

@@ -7,6 +7,7 @@
 #include <gtest/gtest.h>
 
 #include <tessera/nn/layers/layer_row.hpp>
+#include <tessera/plan/layout/rank_groups.hpp>
 #include <tessera/plan/plan_text.hpp>
 #include <tessera/predict/machine.hpp>
 #include <tessera/predict/rank_kinds.hpp>
@@ -104,7 +105,7 @@ TEST(RankKinds, AreAsFewForBillionsOfRanks) {
     input.clips_by_norm = true;
     const Plan plan = make_plan(input);
     const RankKinds kinds = rank_kinds(plan);
-    EXPECT_LT(ranks_with_equal_work(plan).boxes.size(), 5000);
+    EXPECT_LT(group_alike(plan, true).ranks.mesh().num_ranks(), 5000);
     EXPECT_LT(kinds.size(), 500u);
     EXPECT_NEAR(std::accumulate(kinds.share.begin(), kinds.share.end(), 0.0), 1, 1e-9);
     EXPECT_LT(to_text(plan, 0, PlanParts::all()).size(), 50'000u);

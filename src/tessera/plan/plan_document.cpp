@@ -1,7 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <algorithm>
-#include <iterator>
-
 #include <tessera/plan/action_text.hpp>
 #include <tessera/plan/plan_document.hpp>
 #include <tessera/tensor/partition_spec.hpp>
@@ -28,7 +25,7 @@ std::vector<PlanDocument::Tensor> tensors_of(const Plan& plan, Size stage) {
   std::vector<PlanDocument::Tensor> tensors;
   for (const Slot& slot : plan.stages[stage].slots)
     tensors.push_back(
-        {&slot, spec_of(plan, slot), shares_over(plan, slot), parts_of(plan, stage, slot)});
+        {&slot, spec_of(plan, slot), shares_over(plan, slot), group_parts(plan, stage, slot)});
   return tensors;
 }
 
@@ -52,42 +49,23 @@ std::vector<PlanDocument::Entry> actions_of(const Plan& plan, const StagePlan& s
   return entries;
 }
 
-/// Joins groups of ranks with the same calls.
-std::vector<PlanDocument::Calls> calls_of(const Plan& plan, const AlikeRanks& alike) {
-  std::vector<PlanDocument::Calls> groups;
-  for (const RankBoxes::Group& ranks : alike.groups) {
-    std::vector<CollectivePlan> calls = plan.collectives(alike.first_rank(ranks));
-    const auto same = std::find_if(groups.begin(), groups.end(),
-                                   [&](const auto& group) { return group.calls == calls; });
-    if (same == groups.end()) {
-      groups.push_back({ranks, std::move(calls)});
-      continue;
-    }
-    RankBoxes::Group all;
-    std::merge(ranks.begin(), ranks.end(), same->ranks.begin(), same->ranks.end(),
-               std::back_inserter(all));
-    same->ranks = std::move(all);
-  }
-  return groups;
-}
-
 }  // namespace
 
 PlanDocument::PlanDocument(const Plan& of, const Topology& nodes, PlanParts shown)
     : plan(of),
       topology(nodes),
       parts(shown),
-      alike(ranks_alike(plan)),
+      alike(group_alike(plan)),
+      memory(joined(alike, [&](Size rank) { return plan.memory(rank); })),
       traffic(step_traffic(plan)),
       stages(plan.stages.size()) {
-  for (const RankBoxes::Group& ranks : alike.groups)
-    memory.push_back({ranks, plan.memory(alike.first_rank(ranks))});
   for (std::size_t s = 0; s < stages.size(); ++s) {
     if (parts.tensors) stages[s].tensors = tensors_of(plan, static_cast<Size>(s));
     if (parts.schedule) stages[s].actions = actions_of(plan, plan.stages[s]);
   }
-  if (parts.calls) calls = calls_of(plan, alike);
-  if (parts.calls && plan.input.writes_checkpoints) checkpoint = group_checkpoint_bytes(plan);
+  if (!parts.calls) return;
+  calls = joined(alike, [&](Size rank) { return plan.collectives(rank); });
+  if (plan.input.writes_checkpoints) checkpoint = group_checkpoint_bytes(plan);
 }
 
 std::string to_text(const Plan& plan, const Topology& topology, PlanParts parts) {

@@ -11,8 +11,8 @@
 
 namespace tessera {
 
-/// What users see of a plan, found once: to_text() and to_json() render it. Ranks with equal values
-/// share an entry. The plan must outlive the document.
+/// What users see of a plan: to_text() and to_json() render it. Ranks with equal values share an
+/// entry. The plan must outlive the document.
 struct PlanDocument {
   PlanDocument(const Plan& plan, const Topology& topology, PlanParts parts);
 
@@ -20,7 +20,7 @@ struct PlanDocument {
     const Slot* slot;
     std::string spec;         ///< PartitionSpec, with " of a sum" if ranks have terms of it
     std::string shares_over;  ///< axes over which ranks share its elements; "" if they do not
-    GroupedRanks<LocalPart> local;
+    RankGroups<LocalPart> local;
   };
   /// Equal actions of `times` microbatches.
   struct Entry {
@@ -31,14 +31,6 @@ struct PlanDocument {
     std::vector<Tensor> tensors;
     std::vector<Entry> actions;
   };
-  struct Memory {
-    RankBoxes::Group ranks;
-    MemoryPlan bytes;
-  };
-  struct Calls {
-    RankBoxes::Group ranks;
-    std::vector<CollectivePlan> calls;
-  };
 
   /// Returns true if the calls along an axis are known to cross nodes.
   bool crosses(const std::string& axis) const {
@@ -48,13 +40,13 @@ struct PlanDocument {
   const Plan& plan;
   Topology topology;
   PlanParts parts;
-  AlikeRanks alike;                ///< the ranks of `memory` and `calls`
-  std::vector<Memory> memory;      ///< by first rank
+  RankGroups<std::vector<Size>> alike;  ///< ranks with equal memory and calls
+  RankGroups<MemoryPlan> memory;
   std::vector<LedgerRow> traffic;  ///< of rank 0 in a step
   std::vector<Stage> stages;       ///< tensors and actions, if they are among the parts
   // If calls are among the parts:
-  std::vector<Calls> calls;
-  std::optional<GroupedRanks<CheckpointBytes>> checkpoint{};  ///< none if no file is written
+  std::optional<RankGroups<std::vector<CollectivePlan>>> calls{};
+  std::optional<RankGroups<CheckpointBytes>> checkpoint{};  ///< none if no file is written
 };
 
 std::string to_text(const PlanDocument& document);

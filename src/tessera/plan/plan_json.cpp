@@ -16,10 +16,10 @@ nlohmann::json tensors_json(const PlanDocument& document) {
   for (std::size_t stage = 0; stage < document.stages.size(); ++stage)
     for (const PlanDocument::Tensor& tensor : document.stages[stage].tensors) {
       nlohmann::json local = nlohmann::json::array();
-      for (const RankGroup<LocalPart>& group : tensor.local.groups) {
-        local.push_back({{"shape", group.value.shape},
-                         {"ranks", tensor.local.boxes.number_ranges(group.boxes)}});
-        if (tensor.slot->in_shares) local.back()["kept_elements"] = group.value.kept;
+      for (const auto& [part, classes] : tensor.local.groups) {
+        local.push_back(
+            {{"shape", part.shape}, {"ranks", tensor.local.ranks.number_ranges(classes)}});
+        if (tensor.slot->in_shares) local.back()["kept_elements"] = part.kept;
       }
       tensors.push_back({{"path", tensor.slot->path},
                          {"role", name_of(tensor.slot->role)},
@@ -35,19 +35,19 @@ nlohmann::json tensors_json(const PlanDocument& document) {
 
 nlohmann::json memory_json(const PlanDocument& document) {
   nlohmann::json memory = nlohmann::json::array();
-  for (const auto& [ranks, of_each] : document.memory) {
+  for (const auto& [of_each, classes] : document.memory.groups) {
     nlohmann::json bytes = {{"total", of_each.total()}};
     for (const MemoryRow& row : memory_rows) bytes[row.name] = of_each.*row.bytes;
-    memory.push_back({{"ranks", document.alike.boxes.number_ranges(ranks)}, {"bytes", bytes}});
+    memory.push_back({{"ranks", document.memory.ranks.number_ranges(classes)}, {"bytes", bytes}});
   }
   return memory;
 }
 
 nlohmann::json collectives_json(const PlanDocument& document) {
   nlohmann::json collectives = nlohmann::json::array();
-  for (const auto& [ranks, calls] : document.calls)
+  for (const auto& [calls, classes] : document.calls->groups)
     for (const CollectivePlan& c : calls) {
-      collectives.push_back({{"ranks", document.alike.boxes.number_ranges(ranks)},
+      collectives.push_back({{"ranks", document.calls->ranks.number_ranges(classes)},
                              {"axis", c.axis},
                              {"operation", name_of(c.operation)},
                              {"calls", c.calls},
@@ -63,10 +63,10 @@ nlohmann::json collectives_json(const PlanDocument& document) {
 nlohmann::json checkpoint_json(const PlanDocument& document) {
   nlohmann::json bytes = nlohmann::json::array();
   if (!document.checkpoint) return bytes;
-  for (const RankGroup<CheckpointBytes>& group : document.checkpoint->groups)
-    bytes.push_back({{"ranks", document.checkpoint->boxes.number_ranges(group.boxes)},
-                     {"written_bytes", group.value.written},
-                     {"read_bytes", group.value.read}});
+  for (const auto& [of_each, classes] : document.checkpoint->groups)
+    bytes.push_back({{"ranks", document.checkpoint->ranks.number_ranges(classes)},
+                     {"written_bytes", of_each.written},
+                     {"read_bytes", of_each.read}});
   return bytes;
 }
 

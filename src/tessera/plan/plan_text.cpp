@@ -81,9 +81,9 @@ std::vector<TensorRow> tensor_rows(const std::vector<PlanDocument::Tensor>& tens
     const Slot& slot = *tensor.slot;
     TensorRow row{
         std::string(name_of(slot.role)), slot.path, to_string(slot.shape), tensor.spec, {}, {}};
-    for (const RankGroup<LocalPart>& group : tensor.local.groups) {
+    for (const auto& [part, classes] : tensor.local.groups) {
       if (!row.local.empty()) row.local += "; ";
-      row.local += part_text(slot, group.value) + " on " + tensor.local.boxes.describe(group.boxes);
+      row.local += part_text(slot, part) + " on " + tensor.local.ranks.describe(classes);
     }
     const auto [name, number, rest] = split_at_number(slot.path);
     const int block = number.empty() ? 0 : std::stoi(number);
@@ -135,24 +135,21 @@ void write_model(std::string& out, const Plan& plan) {
 
 /// Writes the memory of the ranks that need most, and how much the others need.
 void write_memory(std::string& out, const PlanDocument& document) {
-  const auto total = [](const PlanDocument::Memory& memory) { return memory.bytes.total(); };
-  const auto less = [&](const PlanDocument::Memory& a, const PlanDocument::Memory& b) {
-    return total(a) < total(b);
-  };
-  const auto& all = document.memory;
-  const auto [ranks, bytes] = *std::max_element(all.begin(), all.end(), less);
-  const RankBoxes& boxes = document.alike.boxes;
-  out += fmt::format("\nMemory per rank\n  {}{}: {}\n", boxes.describe(ranks),
-                     all.size() == 1               ? ""
-                     : boxes.num_ranks(ranks) == 1 ? " needs most"
-                                                   : " need most",
+  const auto less = [](const auto& a, const auto& b) { return a.value.total() < b.value.total(); };
+  const auto& [ranks, all] = document.memory;
+  const auto least = std::min_element(all.begin(), all.end(), less),
+             most = std::max_element(all.begin(), all.end(), less);
+  const MemoryPlan& bytes = most->value;
+  out += fmt::format("\nMemory per rank\n  {}{}: {}\n", ranks.describe(most->classes),
+                     all.size() == 1                       ? ""
+                     : ranks.num_ranks(most->classes) == 1 ? " needs most"
+                                                           : " need most",
                      human_bytes(bytes.total()));
   for (const MemoryRow& row : memory_rows)
     if (const Size part = bytes.*row.bytes; part > 0)
       out += fmt::format("    {:<15} {:>16} B\n", row.name, with_thousands(part));
   if (all.size() > 1)
-    out += fmt::format("  the other ranks: {} or more\n",
-                       human_bytes(total(*std::min_element(all.begin(), all.end(), less))));
+    out += fmt::format("  the other ranks: {} or more\n", human_bytes(least->value.total()));
 }
 
 /// Writes the calls of rank 0 in a step, by axis and operation.
@@ -181,8 +178,8 @@ void write_numerics(std::string& out, const Plan& plan) {
 }
 
 void write_collectives(std::string& out, const PlanDocument& document) {
-  for (const auto& [ranks, calls] : document.calls) {
-    out += fmt::format("\nCollectives, on {}\n", document.alike.boxes.describe(ranks));
+  for (const auto& [calls, classes] : document.calls->groups) {
+    out += fmt::format("\nCollectives, on {}\n", document.calls->ranks.describe(classes));
     if (calls.empty()) out += "  none\n";
     for (const CollectivePlan& c : calls)
       out += fmt::format("  per {:<6} {:<8} {:<15} {:>3} call{} {:>14} B  {}{}\n",
@@ -195,10 +192,10 @@ void write_collectives(std::string& out, const PlanDocument& document) {
 void write_checkpoint_bytes(std::string& out, const PlanDocument& document) {
   if (!document.checkpoint) return;
   out += "\nCheckpoint bytes per rank\n";
-  for (const RankGroup<CheckpointBytes>& group : document.checkpoint->groups)
-    out += fmt::format("  {}: {} B written, {} B read\n",
-                       document.checkpoint->boxes.describe(group.boxes),
-                       with_thousands(group.value.written), with_thousands(group.value.read));
+  for (const auto& [bytes, classes] : document.checkpoint->groups)
+    out +=
+        fmt::format("  {}: {} B written, {} B read\n", document.checkpoint->ranks.describe(classes),
+                    with_thousands(bytes.written), with_thousands(bytes.read));
 }
 
 /// Writes the bubble of the pipeline for backward passes that take twice as long as forward passes,

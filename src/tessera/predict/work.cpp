@@ -4,7 +4,6 @@
 #include <tessera/base/pair_tree.hpp>
 #include <tessera/nn/layers/layer_row.hpp>
 #include <tessera/optim/square_limbs.hpp>
-#include <tessera/plan/layout/rank_groups.hpp>
 #include <tessera/predict/work.hpp>
 
 namespace tessera {
@@ -205,26 +204,6 @@ WorkSizes work_sizes(const Plan& plan, Size rank) {
 std::vector<Work> work_of(const Action& action, Size microbatch, const Plan& plan,
                           const WorkSizes& sizes) {
   return WorkLister(action, microbatch, plan, sizes).list();
-}
-
-/// Work depends on more than memory and calls: on the extents of layers, if `model` does not divide
-/// widths evenly, and on the elements in the norm of the gradient.
-EqualWork ranks_with_equal_work(const Plan& plan) {
-  const bool has_norm = plan.input.clips_by_norm;
-  EqualWork equal{equal_ranks(plan, has_norm), {}};
-  equal.first.resize(static_cast<std::size_t>(equal.boxes.size()));
-  MemoryAndCalls memory_and_calls(plan);
-  ModelClasses classes(plan);
-  for (const auto& group :
-       group_boxes<std::vector<Size>>(equal.boxes, equal.boxes.all(), [&](Size rank) {
-         std::vector<Size> key = memory_and_calls(rank);
-         key.push_back(classes(rank));
-         key.push_back(has_norm ? unique_elements(plan, rank) : 0);
-         return key;
-       }))
-    for (const Size box : group.boxes)
-      equal.first[static_cast<std::size_t>(box)] = equal.boxes.first_rank(group.boxes.front());
-  return equal;
 }
 
 }  // namespace tessera

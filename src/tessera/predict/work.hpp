@@ -5,7 +5,6 @@
 #include <optional>
 #include <vector>
 
-#include <tessera/plan/layout/rank_boxes.hpp>
 #include <tessera/plan/plan.hpp>
 
 namespace tessera {
@@ -60,12 +59,5 @@ Size update_bytes(const PlanInput& input, Size elements);
 /// A call along axes of size 1 is left out.
 std::vector<Work> work_of(const Action& action, Size microbatch, const Plan& plan,
                           const WorkSizes& sizes);
-
-/// Boxes of ranks with equal work.
-struct EqualWork {
-  RankBoxes boxes;
-  std::vector<Size> first;  ///< by box, the lowest rank that does the same work
-};
-EqualWork ranks_with_equal_work(const Plan& plan);
 
 }  // namespace tessera

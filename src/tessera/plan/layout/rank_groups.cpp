@@ -2,213 +2,147 @@
 #include <algorithm>
 #include <set>
 
-#include <tessera/base/pair_tree.hpp>
 #include <tessera/plan/grains.hpp>
-#include <tessera/plan/layout/layouts.hpp>
 #include <tessera/plan/layout/rank_groups.hpp>
 
 namespace tessera {
 namespace {
 
-using Axes = std::vector<std::size_t>;
-
-/// Cuts where ranks' shares of a bucket contain different numbers of elements of `range`.
-void cut_range(MeshCuts& cuts, const BucketPlan& bucket, Range range) {
-  const Axes& axes = bucket.shares.axes;
-  cuts.cut_split(axes, bucket.elements);
-  if (range.count == 0) return;
-  cuts.cut_around(axes, bucket.elements, range.begin);
-  cuts.cut_around(axes, bucket.elements, range.end());
-}
-
-/// Returns the experts that the ranks along `expert` split, of which `model` may have taken an
-/// equal part.
-Size experts_along(const MeshShape& mesh, Size experts, Placement along_model) {
-  return along_model.is_shard() ? experts / mesh.size_of("model") : experts;
-}
-
-/// Cuts where ranks' shares contain different numbers of elements of a parameter. Two pieces are
+/// Separates ranks whose parts contain other numbers of elements of a parameter. Two pieces are
 /// enough: the first rank of the mesh has the largest one, the last rank the smallest.
-void cut_parameter(MeshCuts& cuts, const Plan& plan, const ParameterLayout& layout,
+void cut_parameter(AxisClasses& classes, const Plan& plan, const ParameterLayout& layout,
                    const ParameterPlan& parameter) {
-  cuts.cut_pieces(parameter.shape, parameter.cuts);
-  for (const Size rank : {Size{0}, plan.input.mesh.num_ranks() - 1})
-    cut_range(cuts, layout.buckets[parameter.bucket],
-              {parameter.place.begin, num_elements(plan.piece(rank, parameter).extent)});
+  const BucketPlan& bucket = layout.buckets[parameter.bucket];
+  for (const Size rank : {Size{0}, plan.input.mesh.num_ranks() - 1}) {
+    const Size elements = num_elements(plan.piece(rank, parameter).extent);
+    classes.cut_range(bucket.shares, bucket.elements, {parameter.place.begin, elements});
+  }
 }
 
-/// Returns true if calls depend on the coordinate along `model`. Only an all-to-all along `model`
-/// and a message with a rank's own piece do: buckets have equal sizes on all ranks of `model`.
-bool depends_on_model_coordinate(const StagePlan& stage) {
-  return std::any_of(stage.actions.begin(), stage.actions.end(), [&](const ListedAction& listed) {
-    if (const auto* move = listed.as<Move>())
-      return move->call && move->call->operation == Operation::all_to_all;
-    const auto* message = listed.as<Message>();
-    return message != nullptr && stage.slots[message->tensor].along_model.is_shard();
-  });
+/// Separates ranks with other numbers of samples. Returns the numbers of samples of a batch.
+std::set<Size> cut_samples(AxisClasses& classes, const PlanInput& input) {
+  Cuts cuts;
+  for (const std::size_t axis : input.mesh.effective(batch_axes(input.mesh))) {
+    cuts.push_back({0, {axis}});
+    // Whole grains are no balanced split. There are at most as many ranks as grains.
+    if (input.numerics.reproducible) classes.separate(input.mesh.axes()[axis].name);
+  }
+  for (const Size samples : {input.samples, input.validation_samples})
+    classes.cut_pieces({samples % input.batch_size}, cuts);
+  return classes.cut_pieces({input.batch_size}, cuts).front();
+}
+
+/// Separates ranks of `model` whose tensors of a microbatch have other numbers of rows or columns.
+void cut_activations(AxisClasses& classes, const Plan& plan, const std::set<Size>& samples) {
+  const PlanInput& input = plan.input;
+  const auto model = input.mesh.find("model");
+  if (!model) return;
+  std::set<Size> extents;
+  for (const StagePlan& stage : plan.stages)
+    for (const Slot& slot : stage.slots) {
+      if (slot.parameter >= 0) continue;
+      if (slot.along_model.is_shard(1)) extents.insert(slot.shape[1]);
+      if (!slot.along_model.is_shard(0)) continue;
+      for (const Size of_rank : samples)
+        for (const Size m : {Size{0}, input.microbatches - 1})  // with the most and the fewest rows
+          for (const Size ways = input.mesh.size_of("context"); const Size c : {Size{0}, ways - 1})
+            extents.insert(balanced_split(of_rank, input.microbatches, m).count *
+                           balanced_split(slot.positions, ways, c).count);
+    }
+  for (const Size extent : extents) classes.cut_pieces({extent}, {{0, {*model}}});
+}
+
+/// Returns classes of ranks with equal samples, extents of layers and sizes of parts of buckets.
+/// With `parameters`, their parts also contain equally many elements of each parameter, and count
+/// them in sums over ranks, or do not.
+AxisClasses classes_of(const Plan& plan, bool parameters) {
+  const PlanInput& input = plan.input;
+  AxisClasses classes(input.mesh);
+  for (const char* axis : {"pipeline", "context"}) classes.separate(axis);
+  cut_activations(classes, plan, cut_samples(classes, input));
+  for (const StagePlan& stage : plan.stages) {
+    const ParameterLayout& layout = stage.parameters;
+    for (const UnitPlan& unit : layout.units) {
+      const BucketPlan& bucket = layout.buckets[unit.bucket];
+      classes.cut_range(bucket.shares, bucket.elements, unit.partial_gradients);
+    }
+    for (const ParameterPlan& parameter : layout.parameters) {
+      classes.cut_pieces(parameter.shape, parameter.cuts);
+      if (parameters) cut_parameter(classes, plan, layout, parameter);
+    }
+  }
+  // The first of the ranks with equal elements writes them to a checkpoint and counts them.
+  for (const RankSet copies :
+       {RankSet::replica, RankSet::expert_replica, RankSet::model, RankSet::expert})
+    if (parameters) classes.cut(input.mesh.effective(axes_of(copies, input)), 1);
+  return classes;
 }
 
 }  // namespace
 
-GroupedRanks<LocalPart> parts_of(const Plan& plan, Size stage, const Slot& slot) {
+RankGroups<LocalPart> group_parts(const Plan& plan, Size stage, const Slot& slot) {
   const MeshShape& mesh = plan.input.mesh;
   const ParameterLayout& layout = plan.stages[stage].parameters;
-  MeshCuts cuts(mesh);
-  if (const auto pipeline = mesh.find("pipeline")) cuts.cut_all(*pipeline);
-  cuts.cut_pieces(slot.shape, slot.cuts);
-  if (slot.in_shares) cut_parameter(cuts, plan, layout, layout.parameters[slot.parameter]);
-  RankBoxes boxes(cuts);
-  RankBoxes::Group of_stage = boxes.all();
-  std::erase_if(of_stage,
-                [&](Size box) { return plan.stage_number(boxes.first_rank(box)) != stage; });
-  std::vector<RankGroup<LocalPart>> groups =
-      group_boxes<LocalPart>(boxes, of_stage, [&](Size rank) {
-        LocalPart part{piece(slot.shape, slot.cuts, mesh, rank).extent};
-        part.kept = num_elements(part.shape);
-        if (slot.in_shares) {
-          const ParameterPlan& parameter = layout.parameters[slot.parameter];
-          const BucketPlan& bucket = layout.buckets[parameter.bucket];
-          const Piece share = piece({bucket.elements}, {bucket.shares}, mesh, rank);
-          part.kept =
-              intersection({parameter.place.begin, part.kept}, {share.offset[0], share.extent[0]})
-                  .count;
-        }
-        return part;
-      });
-  return {std::move(boxes), std::move(groups)};
-}
-
-RankBoxes equal_ranks(const Plan& plan, bool parameters) {
-  const PlanInput& input = plan.input;
-  const MeshShape& mesh = input.mesh;
-  MeshCuts cuts(mesh);
-  if (const auto pipeline = mesh.find("pipeline")) cuts.cut_all(*pipeline);
-  const Axes batch = mesh.effective(batch_axes(mesh));
-  // Shares of whole grains are not a balanced split. There are at most as many ranks as grains.
-  for (const std::size_t axis : batch)
-    if (input.numerics.reproducible) cuts.cut_all(axis);
-  Cuts of_batch;
-  for (const std::size_t axis : batch) of_batch.push_back({0, {axis}});
-  for (const Size samples : {input.samples, input.validation_samples})
-    cuts.cut_pieces({samples % input.batch_size}, of_batch);
-  const std::set<Size> samples = cuts.cut_pieces({input.batch_size}, of_batch).front();
-  if (const auto model = mesh.find("model")) {
-    cuts.cut(*model, 1);  // the first rank alone counts replicated elements
-    ModelClasses classes(plan);
-    for (std::size_t stage = 0; stage < plan.stages.size(); ++stage)
-      for (const Size of_rank : samples)
-        for (const Size bound : classes.bounds(static_cast<Size>(stage), of_rank))
-          cuts.cut(*model, bound);
-  }
-  if (const auto context = mesh.find("context")) cuts.cut_all(*context);
-  // The first replica alone writes a checkpoint, and counts replicated elements.
-  for (const RankSet replicas : {RankSet::replica, RankSet::expert_replica})
-    cuts.cut(mesh.effective(axes_of(replicas, input)), 1);
-  if (const auto expert = mesh.find("expert")) cuts.cut(*expert, 1);
-  for (const StagePlan& stage : plan.stages) {
-    const ParameterLayout& layout = stage.parameters;
-    for (const BucketPlan& bucket : layout.buckets)
-      cuts.cut_pieces({bucket.elements}, {bucket.shares});
-    for (const UnitPlan& unit : layout.units)
-      cut_range(cuts, layout.buckets[unit.bucket], unit.partial_gradients);
-    for (const ParameterPlan& parameter : layout.parameters)
-      cuts.cut_pieces(parameter.shape, parameter.cuts);
-    for (std::size_t p = 0; parameters && p < layout.parameters.size(); ++p)
-      cut_parameter(cuts, plan, layout, layout.parameters[p]);
-  }
-  return RankBoxes(cuts);
-}
-
-MemoryAndCalls::MemoryAndCalls(const Plan& plan) : plan_(plan), classes_(plan) {
-  for (const StagePlan& stage : plan.stages)
-    by_coordinate_.push_back(depends_on_model_coordinate(stage));
-}
-
-std::vector<Size> MemoryAndCalls::operator()(Size rank) {
-  const Size stage = plan_.stage_number(rank);
-  std::vector<Size> key{stage,
-                        by_coordinate_[stage] ? classes_(rank) : 0,
-                        plan_.batch_samples(rank).count,
-                        plan_.data_samples(rank),
-                        plan_.data_samples(rank, plan_.input.validation_samples),
-                        plan_.along(rank).context};
-  for (std::size_t l = 0; l < plan_.layouts.size(); ++l)
-    if (const Size experts = plan_.input.split_experts(plan_.input.model.layers[l]); experts > 0) {
-      const MeshShape& mesh = plan_.input.mesh;
-      const std::vector<Size> group = expert_samples(plan_.input, plan_.input.batch_size, rank);
-      key.insert(key.end(), group.begin(), group.end());
-      const Size here = experts_along(mesh, experts, plan_.layouts[l].output);
-      key.push_back(balanced_split(here, mesh.size_of("expert"), plan_.along(rank).expert).count);
-      break;
+  AxisClasses classes(mesh);
+  classes.separate("pipeline");
+  classes.cut_pieces(slot.shape, slot.cuts);
+  if (slot.in_shares) cut_parameter(classes, plan, layout, layout.parameters[slot.parameter]);
+  RankGroups<Size> of_stage = groups_of(classes);
+  std::erase_if(of_stage.groups, [&](const auto& group) {
+    return plan.stage_number(of_stage.first_rank(group)) != stage;
+  });
+  return joined(of_stage, [&](Size rank) {
+    LocalPart part{piece(slot.shape, slot.cuts, mesh, rank).extent};
+    part.kept = num_elements(part.shape);
+    if (slot.in_shares) {
+      const ParameterPlan& parameter = layout.parameters[slot.parameter];
+      const BucketPlan& bucket = layout.buckets[parameter.bucket];
+      const Piece share = piece({bucket.elements}, {bucket.shares}, mesh, rank);
+      part.kept =
+          intersection({parameter.place.begin, part.kept}, {share.offset[0], share.extent[0]})
+              .count;
     }
-  const StatePlan state = plan_.state(rank);
-  for (const BucketPlace& bucket : state.buckets) key.push_back(bucket.share.count);
-  for (const UnitPlan& unit : plan_.stage(rank).parameters.units)
-    key.push_back(state.owned_gradients(unit.bucket, unit.partial_gradients).count);
-  return key;
+    return part;
+  });
 }
 
-AlikeRanks ranks_alike(const Plan& plan) {
-  AlikeRanks alike{equal_ranks(plan, false), {}};
-  MemoryAndCalls key(plan);
-  for (auto& group : group_boxes<std::vector<Size>>(alike.boxes, alike.boxes.all(), key))
-    alike.groups.push_back(std::move(group.boxes));
-  return alike;
+RankGroups<std::vector<Size>> group_alike(const Plan& plan, bool with_norm) {
+  const PlanInput& input = plan.input;
+  const RankGroups<Size> all = groups_of(classes_of(plan, with_norm));
+  // Along the other axes ranks differ in samples and parts of buckets only, which are compared.
+  std::vector<std::size_t> by_class;
+  const auto same_layers = input.mesh.effective(axes_of(RankSet::expert_batch, input));
+  for (std::size_t axis = 0; axis < input.mesh.num_axes(); ++axis)
+    if (std::count(same_layers.begin(), same_layers.end(), axis) == 0) by_class.push_back(axis);
+  return joined(all, [&](Size rank) {
+    std::vector<Size> key = expert_samples(input, input.batch_size, rank);
+    for (const std::size_t axis : by_class) key.push_back(all.ranks.class_along(axis, rank));
+    key.insert(key.end(),
+               {plan.along(rank).context, plan.batch_samples(rank).count, plan.data_samples(rank),
+                plan.data_samples(rank, input.validation_samples)});
+    const StatePlan state = plan.state(rank);
+    for (const BucketPlace& bucket : state.buckets) key.push_back(bucket.share.count);
+    for (const UnitPlan& unit : plan.stage(rank).parameters.units)
+      key.push_back(state.owned_gradients(unit.bucket, unit.partial_gradients).count);
+    Size counted = 0;
+    if (with_norm)
+      for (const Range& range : plan.unique_gradients(rank)) counted += range.count;
+    key.push_back(counted);
+    return key;
+  });
 }
 
 Size most_memory(const Plan& plan) {
-  const AlikeRanks alike = ranks_alike(plan);
+  const auto alike = group_alike(plan);
   Size most = 0;
-  for (const RankBoxes::Group& ranks : alike.groups)
+  for (const auto& ranks : alike.groups)
     most = std::max(most, plan.memory(alike.first_rank(ranks)).total());
   return most;
 }
 
-GroupedRanks<CheckpointBytes> group_checkpoint_bytes(const Plan& plan) {
-  RankBoxes boxes = equal_ranks(plan, true);
-  auto groups = group_boxes<CheckpointBytes>(
-      boxes, boxes.all(), [&](Size rank) { return checkpoint_bytes(plan, rank); });
-  return {std::move(boxes), std::move(groups)};
-}
-
-Size ModelClasses::operator()(Size rank) {
-  const Size stage = plan_.stage_number(rank), samples = plan_.batch_samples(rank).count;
-  const std::vector<Size>& own = bounds(stage, samples);
-  return std::upper_bound(own.begin(), own.end(), plan_.model_coordinate(rank)) - own.begin();
-}
-
-const std::vector<Size>& ModelClasses::bounds(Size stage, Size samples) {
-  const auto [at, is_new] = bounds_.try_emplace({stage, samples});
-  if (is_new) at->second = find_bounds(plan_.stages[stage], samples);
-  return at->second;
-}
-
-std::vector<Size> ModelClasses::find_bounds(const StagePlan& stage, Size samples) const {
-  const Size ranks = plan_.input.mesh.size_of("model"), ways = plan_.input.mesh.size_of("context"),
-             microbatches = plan_.input.microbatches;
-  std::vector<Size> all;
-  const auto split = [&](const Shape& shape, Placement along) {
-    if (along.is_shard()) all.push_back(shape[along.dim()] % ranks);
-  };
-  for (std::size_t l = 0; l < plan_.layouts.size(); ++l) {
-    const LayerSpec& layer = plan_.input.model.layers[l];
-    const Layout& layout = plan_.layouts[l];
-    for (std::size_t p = 0; p < layer.parameters.size(); ++p)
-      split(layer.parameters[p].shape, layout.parameters[p]);
-    if (layout.inputs[0].is_shard(1)) split({0, layer.in}, layout.inputs[0]);
-    if (layout.output.is_shard(1)) split({0, layer.out}, layout.output);
-  }
-  for (const Slot& slot : stage.slots)
-    if (slot.parameter < 0)
-      for (const Size m : {Size{0}, microbatches - 1})  // with the most and with the fewest samples
-        for (const Size c : {Size{0}, ways - 1})        // and positions
-          split({balanced_split(samples, microbatches, m).count *
-                     balanced_split(slot.positions, ways, c).count,
-                 slot.shape[1]},
-                slot.along_model);
-  std::sort(all.begin(), all.end());
-  all.erase(std::unique(all.begin(), all.end()), all.end());
-  return all;
+RankGroups<CheckpointBytes> group_checkpoint_bytes(const Plan& plan) {
+  return joined(groups_of(classes_of(plan, true)),
+                [&](Size rank) { return checkpoint_bytes(plan, rank); });
 }
 
 }  // namespace tessera

@@ -1,0 +1,188 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include <tessera/base/text.hpp>
+#include <tessera/plan/layout/rank_classes.hpp>
+
+namespace tessera {
+namespace {
+
+constexpr std::size_t listed_ranges = 4096;  // of number_ranges(), which JSON documents contain
+
+/// Returns the number of the part that holds `element` in a balanced split of `count` elements.
+Size part_with(Size count, Size parts, Size element) {
+  const Size small = count / parts, larger = count % parts, in_larger = larger * (small + 1);
+  return element < in_larger ? element / (small + 1) : larger + (element - in_larger) / small;
+}
+
+/// Lists the ranks of some classes as ranges.
+class RangeLister {
+ public:
+  RangeLister(const MeshShape& ranks, const std::vector<std::vector<Size>>& begins,
+              const RankClasses::Numbers& of, std::size_t most)
+      : ranks_(ranks), begins_(begins), of_(of), most_(most) {}
+
+  std::vector<Range> list(Size num_classes) {
+    add(0, {0, num_classes}, {0, ranks_.num_ranks()}, 1);
+    return std::move(ranges_);
+  }
+
+ private:
+  /// Adds those among `classes`, which differ along `axis` and later axes. Their ranks are `ranks`,
+  /// `times` blocks with the same pattern: one for each coordinate of a class of the axis before.
+  void add(std::size_t axis, Range classes, Range ranks, Size times) {
+    const auto first = std::lower_bound(of_.begin(), of_.end(), classes.begin);
+    const Size count = std::lower_bound(first, of_.end(), classes.end()) - first;
+    if (count == 0) return;
+    if (count == classes.count) return add(ranks);
+    const std::vector<Size>& begins = begins_[axis];
+    const Size block = ranks.count / times, inner_ranks = block / ranks_.axes()[axis].size,
+               inner_classes = classes.count / static_cast<Size>(begins.size() - 1);
+    for (Size start = ranks.begin; start < ranks.end() && !is_full_; start += block)
+      for (std::size_t i = 0; i + 1 < begins.size(); ++i) {
+        const Size coordinates = begins[i + 1] - begins[i];
+        add(axis + 1, {classes.begin + static_cast<Size>(i) * inner_classes, inner_classes},
+            {start + begins[i] * inner_ranks, coordinates * inner_ranks}, coordinates);
+      }
+  }
+
+  /// Adds a range, and joins it with an adjacent one.
+  void add(Range range) {
+    if (!ranges_.empty() && ranges_.back().end() == range.begin)
+      ranges_.back().count += range.count;
+    else if (ranges_.size() == most_)
+      is_full_ = true;
+    else
+      ranges_.push_back(range);
+  }
+
+  const MeshShape& ranks_;
+  const std::vector<std::vector<Size>>& begins_;
+  const RankClasses::Numbers& of_;
+  std::size_t most_;
+  bool is_full_ = false;
+  std::vector<Range> ranges_;
+};
+
+}  // namespace
+
+void AxisClasses::separate(std::string_view name) {
+  const auto axis = mesh_->find(name);
+  for (Size c = 1; c < mesh_->size_of(name); ++c) begins_[*axis].insert(c);
+}
+
+void AxisClasses::cut(const std::vector<std::size_t>& axes, Size place) {
+  if (place >= mesh_->group_size(axes)) return;
+  for (std::size_t i = axes.size(); i-- > 0;) {
+    const Size size = mesh_->axes()[axes[i]].size, coordinate = place % size;
+    begins_[axes[i]].insert(coordinate);
+    // Ranks with this coordinate lie on both sides of the cut, depending on their coordinates along
+    // the later axes.
+    if (i + 1 < axes.size() && coordinate + 1 < size) begins_[axes[i]].insert(coordinate + 1);
+    place /= size;
+  }
+}
+
+std::vector<std::set<Size>> AxisClasses::cut_pieces(const Shape& shape, const Cuts& of_tensor) {
+  std::vector<std::set<Size>> extents;
+  for (const Size extent : shape) extents.push_back({extent});
+  for (const Cut& of : of_tensor) {
+    const Size parts = mesh_->group_size(of.axes);
+    std::set<Size> counts;
+    for (const Size whole : extents[of.dimension]) {
+      cut(of.axes, whole / of.unit % parts);
+      counts.insert(split_units(whole, of.unit, parts, 0).count);
+      counts.insert(split_units(whole, of.unit, parts, parts - 1).count);
+    }
+    extents[of.dimension] = std::move(counts);
+  }
+  return extents;
+}
+
+void AxisClasses::cut_range(const Cut& parts, Size elements, Range range) {
+  cut_pieces({elements}, {parts});
+  for (const Size element : {range.begin, range.end()})
+    if (range.count > 0 && element < elements) {
+      const Size part = part_with(elements, mesh_->group_size(parts.axes), element);
+      cut(parts.axes, part);
+      cut(parts.axes, part + 1);
+    }
+}
+
+RankClasses::RankClasses(const AxisClasses& of) : ranks_(of.mesh()), classes_(of.mesh()) {
+  std::vector<Axis> axes = ranks_.axes();
+  for (std::size_t a = 0; a < axes.size(); ++a) {
+    const std::set<Size>& begins = of.begins()[a];
+    begins_.emplace_back(begins.begin(), begins.end()).push_back(axes[a].size);
+    axes[a].size = static_cast<Size>(begins.size());
+  }
+  classes_ = MeshShape(axes);
+}
+
+Range RankClasses::coordinates(Size number, std::size_t axis) const {
+  const auto begin = begins_[axis].begin() + classes_.coordinate(number, axis);
+  return {*begin, begin[1] - *begin};
+}
+
+Size RankClasses::first_rank(Size number) const {
+  std::vector<Size> at;
+  for (std::size_t a = 0; a < begins_.size(); ++a) at.push_back(coordinates(number, a).begin);
+  return ranks_.rank_at(at);
+}
+
+Size RankClasses::class_along(std::size_t axis, Size rank) const {
+  const std::vector<Size>& begins = begins_[axis];
+  return std::upper_bound(begins.begin(), begins.end(), ranks_.coordinate(rank, axis)) -
+         begins.begin() - 1;
+}
+
+Size RankClasses::group_size(Size number, const std::vector<std::size_t>& axes) const {
+  Size ranks = 1;
+  for (const std::size_t a : axes) ranks *= coordinates(number, a).count;
+  return ranks;
+}
+
+Size RankClasses::num_ranks(const Numbers& of) const {
+  const std::vector<std::size_t> axes = ranks_.effective(ranks_.axis_names());
+  Size sum = 0;
+  for (const Size number : of) sum += group_size(number, axes);
+  return sum;
+}
+
+std::vector<Range> RankClasses::ranges(const Numbers& of, std::size_t most) const {
+  return RangeLister(ranks_, begins_, of, most).list(classes_.num_ranks());
+}
+
+std::string RankClasses::number_ranges(const Numbers& of, std::size_t most) const {
+  std::vector<std::string> texts;
+  Size shown = 0;
+  for (const Range& range : ranges(of, most)) {
+    texts.push_back(range.count == 1 ? fmt::format("{}", range.begin)
+                                     : fmt::format("{}-{}", range.begin, range.end() - 1));
+    shown += range.count;
+  }
+  const Size all = num_ranks(of);
+  return join(texts, ",") +
+         (shown == all ? "" : fmt::format(",... ({} ranks)", with_thousands(all)));
+}
+
+std::string RankClasses::number_ranges(const Numbers& of) const {
+  return number_ranges(of, listed_ranges);
+}
+
+std::string RankClasses::describe(const Numbers& of) const {
+  const Size all = num_ranks(of);
+  if (all == ranks_.num_ranks()) return "every rank";
+  return (all == 1 ? "rank " : "ranks ") + number_ranges(of, shown_ranges);
+}
+
+RankGroups<Size> groups_of(const AxisClasses& axes) {
+  RankGroups<Size> all{RankClasses(axes), {}};
+  for (Size number = 0; number < all.ranks.mesh().num_ranks(); ++number)
+    all.groups.push_back({number, {number}});
+  return all;
+}
+
+}  // namespace tessera
