@@ -61,7 +61,7 @@ Json pipeline_json(const Plan& plan) {
           {"stages", shape.stages},
           {"virtual_stages", shape.virtual_stages},
           {"microbatches", shape.microbatches},
-          {"bubble", time_passes(passes, shape, {}).bubble},
+          {"bubble", simulate_pipeline(add_messages(passes, shape), shape).bubble},
           {"live_microbatches", live}};
 }
 

@@ -28,13 +28,11 @@ void for_each_shape(const std::function<void(const PipelineShape&)>& test) {
 }
 
 PipelineTimeline timed(const PipelineShape& shape, const PipelineTimes& times = {}) {
-  return time_passes(order_passes(shape), shape, times);
+  return simulate_pipeline(add_messages(order_passes(shape), shape), shape, times);
 }
 
 TEST(PipelineSchedules, AreValidAndCannotDeadlock) {
-  for_each_shape([](const PipelineShape& shape) {
-    EXPECT_NO_THROW(check_pipeline(add_messages(order_passes(shape), shape), shape));
-  });
+  for_each_shape([](const PipelineShape& shape) { EXPECT_NO_THROW(timed(shape)); });
 }
 
 // src/tessera/plan/README.md, "Pipeline schedules and bubbles".
@@ -87,11 +85,7 @@ double with_waiting_sends(const PipelineShape& shape) {
     }
     return false;
   };
-  for (bool moves = true; moves;) {
-    moves = false;
-    for (std::size_t k = 0; k < lists.size(); ++k)
-      while (next[k] < lists[k].size() && carry_out(k, lists[k][next[k]])) ++next[k], moves = true;
-  }
+  advance_stages(lists, next, carry_out);
   return *std::max_element(now.begin(), now.end());
 }
 
@@ -162,9 +156,9 @@ TEST(PipelineSchedules, RejectInvalidShapes) {
       "distributed.virtual_stages = 2: must be 1 with schedule 1f1b; only interleaved allows more");
 }
 
-/// Returns the error of check_pipeline().
+/// Returns the error of simulate_pipeline().
 std::string verdict(const ActionLists& lists, const PipelineShape& shape) {
-  return test::error_of([&] { check_pipeline(lists, shape); }, ExitCode::wrong_result);
+  return test::error_of([&] { simulate_pipeline(lists, shape); }, ExitCode::wrong_result);
 }
 
 /// Returns the position of an action in a list.
@@ -175,7 +169,7 @@ std::size_t find(const std::vector<PipelineAction>& list, PipelineStep step,
   return static_cast<std::size_t>(at - list.begin());
 }
 
-// check_pipeline() rejects an invalid schedule and names stage and pass.
+// simulate_pipeline() rejects an invalid schedule and names stage and pass.
 TEST(PipelineChecks, NameStageAndPass) {
   using enum PipelineStep;
   using enum PassKind;

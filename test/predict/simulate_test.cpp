@@ -242,9 +242,12 @@ TEST(Simulate, PipelinesTakeAsLongAsTheirSchedules) {
                          of_stage * (static_cast<double>(m) + static_cast<double>(stages - 1) /
                                                                   static_cast<double>(chunks)));
         EXPECT_DOUBLE_EQ(step.products.work, of_stage * static_cast<double>(m));
-        EXPECT_NEAR(step.waiting() / step.step_seconds,
-                    time_passes(order_passes(input.pipeline()), input.pipeline(), {}).bubble,
-                    1e-12);
+        EXPECT_NEAR(
+            step.waiting() / step.step_seconds,
+            simulate_pipeline(add_messages(order_passes(input.pipeline()), input.pipeline()),
+                              input.pipeline())
+                .bubble,
+            1e-12);
       }
 }
 

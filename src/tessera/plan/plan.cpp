@@ -8,6 +8,7 @@
 #include <tessera/plan/layout/layouts.hpp>
 #include <tessera/plan/pass/pass.hpp>
 #include <tessera/plan/pass/schedule.hpp>
+#include <tessera/plan/pipeline/pipeline_timeline.hpp>
 #include <tessera/plan/pipeline/stages.hpp>
 #include <tessera/plan/plan.hpp>
 #include <tessera/plan/replica_check.hpp>
@@ -85,23 +86,16 @@ double recomputed_flops(const PlanInput& input, const StagePlan& stage) {
   return flops;
 }
 
-StagePlan make_stage(const PlanInput& input, const std::vector<Layout>& layouts, Size number,
-                     std::vector<Range> chunks, const std::vector<PipelineAction>& list) {
-  StagePlan stage;
-  stage.chunks = std::move(chunks);
-  stage.parameters = lay_out_parameters(input, layouts, stage.chunks);
-  PassPlan pass = make_passes(input, layouts, stage.chunks);
-  StageSchedule schedule = make_schedule(input, pass, stage.parameters, number, list);
-  stage.actions = std::move(schedule.step);
-  stage.repeated = schedule.repeated;
-  stage.passes = std::move(schedule.passes);
-  stage.evaluation = std::move(schedule.evaluation);
-  stage.evaluation_repeated = schedule.evaluation_repeated;
+/// Adds the actions and tensors of a stage to its outline.
+void add_actions(const Plan& plan, StagePlan& stage, Size number,
+                 const std::vector<PipelineAction>& list) {
+  const PlanInput& input = plan.input;
+  PassPlan pass = make_passes(input, plan.layouts, stage.chunks);
+  static_cast<StageSchedule&>(stage) = make_schedule(input, pass, stage.parameters, number, list);
   stage.slots = std::move(pass.slots);
   stage.storages = std::move(pass.storages);
   place_tensors(stage, input);
   add_state_slots(input, stage);
-  return stage;
 }
 
 }  // namespace
@@ -222,24 +216,31 @@ SumsPlan plan_sums(const PlanInput& input, const StagePlan& stage) {
   return sums;
 }
 
-namespace {
-
-Plan plan_step(const PlanInput& given) {
-  PlanInput input = given;
+Plan outline_plan(PlanInput input) {
   add_shared_rows(input);
   for (LayerSpec& layer : input.model.layers)
     layer.tiling = tiling_of(input.device, input.numerics.reproducible);
   Plan plan{input, choose_layouts(input), {}, {}, 0};
-  std::vector<std::vector<Range>> chunks = split_into_stages(input);
-  const PipelineShape shape = listed_passes(input);
+  for (const std::vector<Range>& chunks : split_into_stages(input)) {
+    StagePlan& stage = plan.stages.emplace_back();
+    stage.chunks = chunks;
+    stage.parameters = lay_out_parameters(input, plan.layouts, chunks);
+  }
+  return plan;
+}
+
+namespace {
+
+Plan plan_step(const PlanInput& input) {
+  Plan plan = outline_plan(input);
+  const PipelineShape shape = listed_passes(plan.input);
   const ActionLists lists = add_messages(order_passes(shape), shape);
-  check_pipeline(lists, shape);
-  for (std::size_t s = 0; s < chunks.size(); ++s)
-    plan.stages.push_back(
-        make_stage(input, plan.layouts, static_cast<Size>(s), std::move(chunks[s]), lists[s]));
+  simulate_pipeline(lists, shape);  // throws if the stages would deadlock
+  for (std::size_t s = 0; s < lists.size(); ++s)
+    add_actions(plan, plan.stages[s], static_cast<Size>(s), lists[s]);
   for (const PassCount& part : plan.flops_along_context())
     plan.flops.forward += part.forward, plan.flops.backward += part.backward;
-  for (const StagePlan& stage : plan.stages) plan.recomputed += recomputed_flops(input, stage);
+  for (const StagePlan& stage : plan.stages) plan.recomputed += recomputed_flops(plan.input, stage);
   return plan;
 }
 

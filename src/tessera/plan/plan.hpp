@@ -13,23 +13,19 @@
 #include <tessera/plan/memory.hpp>
 #include <tessera/plan/pass/action.hpp>
 #include <tessera/plan/pass/memory_placement.hpp>
+#include <tessera/plan/pass/schedule.hpp>
 #include <tessera/plan/plan_input.hpp>
 
 namespace tessera {
 
 /// The step of the ranks of one pipeline stage. Without an axis `pipeline` there is one stage with
 /// all layers.
-struct StagePlan {
+struct StagePlan : StageSchedule {
   std::vector<Range> chunks;  ///< the stage's runs of layers; several with virtual stages
   ParameterLayout parameters;
   std::vector<Slot> slots;  ///< every tensor: batch, activations, parameters, gradients, moments
-  std::vector<Storage> storages;         ///< memory of the slots in the frame
-  Size frame_bytes = 0;                  ///< size of the frame: the memory of all storages
-  std::vector<ListedAction> actions;     ///< one step, the same on every rank of the stage
-  Repetition repeated;                   ///< the part of `actions` that microbatches repeat
-  std::vector<PassSpan> passes;          ///< positions of the pipeline passes in `actions`
-  std::vector<ListedAction> evaluation;  ///< forward passes and losses of a batch, nothing else
-  Repetition evaluation_repeated;        ///< like `repeated`
+  std::vector<Storage> storages;  ///< memory of the slots in the frame
+  Size frame_bytes = 0;           ///< size of the frame: the memory of all storages
 };
 
 /// One training step of all ranks, known before anything runs.
@@ -106,6 +102,10 @@ struct SumsPlan {
 SumsPlan plan_sums(const PlanInput& input, const StagePlan& stage);
 /// Returns the number of loss sums of `batches` batches.
 Size loss_sums(const PlanInput& input, Size batches);
+
+/// Returns the plan without actions and tensors: its input, layouts, and the layers and parameters
+/// of each stage. Throws ConfigError like make_plan().
+Plan outline_plan(PlanInput input);
 
 /// Makes the plan of one step. Throws ConfigError, which names the key, if the input has no valid
 /// plan.

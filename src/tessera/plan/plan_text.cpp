@@ -204,7 +204,7 @@ void write_pipeline(std::string& out, const Plan& plan, bool draws) {
   const PipelineShape shape = plan.input.pipeline();
   if (shape.stages == 1) return;
   const PassLists passes = order_passes(shape);
-  const PipelineTimeline timeline = time_passes(passes, shape, {});
+  const PipelineTimeline timeline = simulate_pipeline(add_messages(passes, shape), shape);
   out += fmt::format(
       "\nPipeline, schedule {}: bubble {:.1f} % if backward takes twice as long as forward\n",
       name_of(shape.schedule), 100 * timeline.bubble);

@@ -304,7 +304,7 @@ StageSchedule make_schedule(const PlanInput& input, const PassPlan& pass,
                             const std::vector<PipelineAction>& list) {
   Scheduler step(input, pass, parameters, stage);
   StageSchedule schedule;
-  schedule.step = step.step(list);
+  schedule.actions = step.step(list);
   schedule.passes = step.passes();
   schedule.repeated = step.repeated();
   Scheduler evaluation(input, pass, parameters, stage);

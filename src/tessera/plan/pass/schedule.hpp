@@ -11,15 +11,15 @@
 
 namespace tessera {
 
-/// The actions of a stage, in order.
+/// The actions of a stage, in order, the same on each of its ranks.
 struct StageSchedule {
   /// One step: the passes of the microbatches and the messages between stages, a gather before a
   /// bucket is used and a reduction after its last backward action; then clipping, the update and
   /// gathers of updated parameters.
-  std::vector<ListedAction> step;
-  Repetition repeated;           ///< repeated part of `step`
-  std::vector<PassSpan> passes;  ///< positions of the passes in `step`
-  /// The forward passes and losses of a batch.
+  std::vector<ListedAction> actions;
+  Repetition repeated;           ///< the part of `actions` that microbatches repeat
+  std::vector<PassSpan> passes;  ///< positions of the pipeline passes in `actions`
+  /// The forward passes and losses of a batch, without gradients.
   std::vector<ListedAction> evaluation;
   Repetition evaluation_repeated;  ///< repeated part of `evaluation`
 };
@@ -30,7 +30,7 @@ struct StageSchedule {
 PipelineShape listed_passes(const PlanInput& input);
 
 /// Makes the schedule of stage number `stage`. `list` holds the passes and messages of this stage
-/// in the shape of listed_passes(). check_pipeline() must have accepted the lists of all stages.
+/// in the shape of listed_passes(). simulate_pipeline() must have accepted the lists of all stages.
 StageSchedule make_schedule(const PlanInput& input, const PassPlan& pass,
                             const ParameterLayout& parameters, Size stage,
                             const std::vector<PipelineAction>& list);

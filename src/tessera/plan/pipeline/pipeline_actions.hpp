@@ -2,6 +2,7 @@
 // The passes of a pipeline with the messages between them.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <vector>
@@ -49,9 +50,15 @@ std::optional<PlacedPass> consumer_of(const PlacedPass& of, const PipelineShape&
 /// receives.
 ActionLists add_messages(const PassLists& passes, const PipelineShape& shape);
 
-/// Simulates the execution of the lists. Each send waits until the matching receive is started, as
-/// MPI permits. Throws Error (wrong_result), which names stage and pass, if a pass is missing,
-/// repeated or out of order, if a message has no counterpart, or if the stages deadlock.
-void check_pipeline(const ActionLists& lists, const PipelineShape& shape);
+/// Executes the lists of all stages, each from its position in `next` on, until no stage can go on.
+/// `execute(stage, entry)` returns false, without effect, if the stage has to wait for another one.
+template <class Lists, class Execute>
+void advance_stages(const Lists& lists, std::vector<std::size_t>& next, const Execute& execute) {
+  for (bool moves = true; moves;) {
+    moves = false;
+    for (std::size_t s = 0; s < lists.size(); ++s)
+      for (; next[s] < lists[s].size() && execute(s, lists[s][next[s]]); ++next[s]) moves = true;
+  }
+}
 
 }  // namespace tessera

@@ -2,9 +2,13 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <set>
+#include <span>
+#include <string_view>
 
 #include <fmt/format.h>
 
+#include <tessera/base/error.hpp>
 #include <tessera/plan/pipeline/pipeline_timeline.hpp>
 
 namespace tessera {
@@ -24,40 +28,135 @@ double seconds_of(PassKind kind, const PipelineTimes& times) {
   return 0;
 }
 
+[[noreturn]] void reject(const PlacedPass& at, const PipelineShape& shape, std::string_view why) {
+  throw Error(ExitCode::wrong_result, "pipeline schedule {}: stage {}, {}: {}",
+              name_of(shape.schedule), at.stage, to_string(at.pass, shape), why);
+}
+
+class Simulation {
+ public:
+  Simulation(const PipelineShape& shape, const PipelineTimes& times, std::size_t stages)
+      : shape_(shape), times_(times), now_(stages) {
+    timeline_.stages.resize(stages);
+  }
+
+  PipelineTimeline run(const ActionLists& lists) {
+    std::vector<std::size_t> next(lists.size());
+    advance_stages(lists, next, [&](std::size_t stage, const PipelineAction& action) {
+      return execute(static_cast<Size>(stage), action);
+    });
+    for (std::size_t k = 0; k < lists.size(); ++k)
+      if (next[k] < lists[k].size())
+        reject({static_cast<Size>(k), lists[k][next[k]].pass}, shape_,
+               fmt::format("{} never ends: the stages wait for each other",
+                           name_of(lists[k][next[k]].step)));
+    for (const PlacedPass& pass : received_)
+      if (!arrived_.contains(pass))
+        reject(pass, shape_, "the receive of its input is never finished");
+    check_complete();
+    if (timeline_.makespan > 0)
+      timeline_.bubble = 1 - busy_ / (timeline_.makespan * static_cast<double>(lists.size()));
+    return std::move(timeline_);
+  }
+
+ private:
+  /// Executes the next action of the stage. Returns false, without effect, if the stage has to
+  /// wait.
+  bool execute(Size stage, const PipelineAction& action) {
+    const PlacedPass pass{stage, action.pass};
+    switch (action.step) {
+      case PipelineStep::start_receive:
+        if (!producer_of(pass, shape_)) reject(pass, shape_, "receives an input that nobody sends");
+        once(received_.insert(pass).second, pass, "receives its input twice");
+        break;
+      case PipelineStep::finish_receive: {
+        if (!received_.contains(pass))
+          reject(pass, shape_, "waits for an input without a started receive");
+        const auto sent = sent_.find(*producer_of(pass, shape_));
+        if (sent == sent_.end()) return false;
+        once(arrived_.insert(pass).second, pass, "waits for its input twice");
+        now_[stage] = std::max(now_[stage], sent->second + times_.message);
+        break;
+      }
+      case PipelineStep::compute:
+        compute_pass(pass);
+        break;
+      case PipelineStep::start_send:
+        if (!is_done(pass)) reject(pass, shape_, "sends an output that it does not have");
+        if (!consumer_of(pass, shape_)) reject(pass, shape_, "sends an output that nobody reads");
+        once(sent_.emplace(pass, now_[stage]).second, pass, "sends its output twice");
+        break;
+      case PipelineStep::finish_send:
+        if (!sent_.contains(pass)) reject(pass, shape_, "waits for an output before sending it");
+        if (!received_.contains(*consumer_of(pass, shape_))) return false;
+        break;
+    }
+    return true;
+  }
+
+  /// Executes a pass. Checks that it is on the next microbatch and that the passes before it and
+  /// its input are there.
+  void compute_pass(const PlacedPass& pass) {
+    const std::span<const PassKind> kinds = kinds_of(shape_.schedule);
+    const auto kind = std::find(kinds.begin(), kinds.end(), pass.pass.kind);
+    if (kind == kinds.end() || pass.pass.chunk >= shape_.virtual_stages ||
+        pass.pass.microbatch >= shape_.microbatches)
+      reject(pass, shape_, "is not a pass of this schedule");
+    if (const Size next = number_done(pass); pass.pass.microbatch != next)
+      reject(pass, shape_, fmt::format("runs before microbatch {}", next));
+    if (kind != kinds.begin()) {
+      PlacedPass earlier = pass;
+      earlier.pass.kind = *(kind - 1);
+      if (!is_done(earlier))
+        reject(pass, shape_, fmt::format("begins before its {} pass", name_of(*(kind - 1))));
+    }
+    const auto before = producer_of(pass, shape_);
+    if (before && !(before->stage == pass.stage ? is_done(*before) : arrived_.contains(pass)))
+      reject(pass, shape_, "begins without its input");
+    ++number_done(pass);
+    const double begin = now_[pass.stage], seconds = seconds_of(pass.pass.kind, times_) /
+                                                     static_cast<double>(shape_.virtual_stages);
+    now_[pass.stage] = begin + seconds;
+    busy_ += seconds;
+    timeline_.makespan = std::max(timeline_.makespan, begin + seconds);
+    timeline_.stages[pass.stage].push_back({pass.pass, begin, begin + seconds});
+  }
+
+  /// Returns the number of microbatches whose pass of this kind, chunk and stage is done.
+  /// Microbatches come in order.
+  Size& number_done(PlacedPass pass) {
+    pass.pass.microbatch = 0;
+    return done_[pass];
+  }
+  bool is_done(const PlacedPass& pass) { return pass.pass.microbatch < number_done(pass); }
+
+  void check_complete() {
+    for (Size stage = 0; stage < shape_.stages; ++stage)
+      for (Size chunk = 0; chunk < shape_.virtual_stages; ++chunk)
+        for (const PassKind kind : kinds_of(shape_.schedule))
+          if (const Size next = number_done({stage, {kind, 0, chunk}}); next < shape_.microbatches)
+            reject({stage, {kind, next, chunk}}, shape_, "is missing");
+  }
+
+  void once(bool is_first, const PlacedPass& pass, std::string_view otherwise) {
+    if (!is_first) reject(pass, shape_, otherwise);
+  }
+
+  const PipelineShape& shape_;
+  const PipelineTimes& times_;
+  std::vector<double> now_;                  ///< by stage, its clock
+  std::set<PlacedPass> received_, arrived_;  ///< receives started and finished
+  std::map<PlacedPass, double> sent_;        ///< sends started, with the time
+  std::map<PlacedPass, Size> done_;  ///< by pass of microbatch 0, the number of microbatches done
+  double busy_ = 0;                  ///< of all stages together
+  PipelineTimeline timeline_;
+};
+
 }  // namespace
 
-PipelineTimeline time_passes(const PassLists& passes, const PipelineShape& shape,
-                             const PipelineTimes& times) {
-  PipelineTimeline timeline;
-  timeline.stages.resize(passes.size());
-  std::map<PlacedPass, double> ends;
-  double busy = 0;
-  // In a valid schedule some stage can always go on, so each round times at least one pass.
-  for (bool moves = true; moves;) {
-    moves = false;
-    for (std::size_t k = 0; k < passes.size(); ++k) {
-      std::vector<TimedPass>& own = timeline.stages[k];
-      while (own.size() < passes[k].size()) {
-        const PlacedPass next{static_cast<Size>(k), passes[k][own.size()]};
-        double begin = own.empty() ? 0 : own.back().end;
-        if (const auto before = producer_of(next, shape)) {
-          const auto end = ends.find(*before);
-          if (end == ends.end()) break;
-          begin = std::max(begin, end->second + (before->stage == next.stage ? 0 : times.message));
-        }
-        const double seconds =
-            seconds_of(next.pass.kind, times) / static_cast<double>(shape.virtual_stages);
-        own.push_back({next.pass, begin, begin + seconds});
-        ends[next] = begin + seconds;
-        timeline.makespan = std::max(timeline.makespan, begin + seconds);
-        busy += seconds;
-        moves = true;
-      }
-    }
-  }
-  if (timeline.makespan > 0)
-    timeline.bubble = 1 - busy / (timeline.makespan * static_cast<double>(passes.size()));
-  return timeline;
+PipelineTimeline simulate_pipeline(const ActionLists& lists, const PipelineShape& shape,
+                                   const PipelineTimes& times) {
+  return Simulation(shape, times, lists.size()).run(lists);
 }
 
 std::string draw(const PipelineTimeline& timeline, const PipelineShape& shape, Size columns) {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The times at which the passes of a pipeline begin and end, and the time that stages wait.
+// Simulates a pipeline: whether its stages can deadlock, the times at which passes begin and end,
+// and the time that stages wait.
 #pragma once
 
 #include <string>
@@ -36,10 +37,13 @@ struct PipelineTimeline {
   double bubble = 0;
 };
 
-/// Returns the times of the passes. Each stage begins a pass when its previous pass has ended and
-/// the input has arrived. check_pipeline() must accept the passes.
-PipelineTimeline time_passes(const PassLists& passes, const PipelineShape& shape,
-                             const PipelineTimes& times);
+/// Simulates the execution of the lists. Each stage begins a pass when its previous pass has ended
+/// and the input has arrived. Each send waits until the matching receive is started, as MPI
+/// permits, but sends take no time of the stage. Throws Error (wrong_result), which names stage and
+/// pass, if a pass is missing, repeated or out of order, if a message has no counterpart, or if the
+/// stages deadlock.
+PipelineTimeline simulate_pipeline(const ActionLists& lists, const PipelineShape& shape,
+                                   const PipelineTimes& times = {});
 
 /// Draws a line per stage, such as "F0 F1 .. B0 B0", with a column per unit of time: a forward pass
 /// of one chunk at the default times. Times are rounded to units. Lines longer than `columns`
