@@ -152,6 +152,10 @@ ChangePlan twice() {
   };
 }
 
+bool is_partial(const Plan& plan, const Slot& slot) {
+  return placement_along("model", slot.placements, plan.input.mesh).is_partial();
+}
+
 /// Applies bias and activation to the terms before their sum.
 void activate_before_reduction(Plan& plan) {
   std::vector<ListedAction>& actions = actions_of(plan);
@@ -160,7 +164,7 @@ void activate_before_reduction(Plan& plan) {
     const auto* move = actions[i].as<Move>();
     if (move == nullptr || actions[i - 1].as<Forward>() == nullptr ||
         actions[i + 1].as<Forward>() == nullptr ||
-        !plan.stages.front().slots[move->from].along_model.is_partial())
+        !is_partial(plan, plan.stages.front().slots[move->from]))
       continue;
     std::swap(actions[i], actions[i + 1]);
     ++i, ++swapped;
@@ -174,7 +178,7 @@ void without_gradient_sum(Plan& plan) {
   const auto is_sum = [&](const ListedAction& a) {
     const auto* move = a.as<Move>();
     return move != nullptr && slots[move->from].role == TensorRole::gradient &&
-           slots[move->from].along_model.is_partial();
+           is_partial(plan, slots[move->from]);
   };
   std::vector<ListedAction>& actions = actions_of(plan);
   const auto first = std::find_if(actions.begin(), actions.end(), is_sum);

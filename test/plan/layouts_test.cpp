@@ -52,8 +52,9 @@ std::string transitions(const PlanInput& input) {
     const Slot& to = stage.slots[move->to];
     const bool is_gradient = from.role == TensorRole::gradient;
     std::string& text = is_gradient ? backward : forward;
-    text += (text.empty() ? "" : ", ") + name + " " +
-            std::string(name_of(transition(from.along_model, to.along_model)));
+    text +=
+        (text.empty() ? "" : ", ") + name + " " +
+        std::string(name_of(transition(from.placements[move->axis], to.placements[move->axis])));
   }
   return forward + " | " + backward;
 }
@@ -120,7 +121,8 @@ TEST(Layouts, ResidualBlocksKeepTheirRows) {
   const Plan plan = make_plan(input);
   std::string by_rows;
   for (const Slot& slot : plan.stages.front().slots)
-    if (slot.role == TensorRole::activation && slot.along_model.is_shard(0))
+    if (slot.role == TensorRole::activation &&
+        placement_along("model", slot.placements, plan.input.mesh).is_shard(0))
       by_rows += slot.path + " ";
   EXPECT_NE(by_rows.find("block1/ln/output "), std::string::npos) << by_rows;
   EXPECT_NE(by_rows.find("block2/ln/output "), std::string::npos) << by_rows;

@@ -121,8 +121,7 @@ TEST(PlanMemory, SlotsThatAreAliveTogetherDoNotOverlap) {
       for (const Slot& a : stage.slots) {
         if (!a.in_frame()) continue;
         const auto bytes = [&](const Slot& slot) {
-          return num_elements(piece(slot.shape, cuts_of(slot.placements), input.mesh, 0).extent) *
-                 4;
+          return num_elements(piece(slot.shape, slot.cuts, input.mesh, 0).extent) * 4;
         };
         const auto memory = [&](const Slot& slot) -> const Storage& {
           return stage.storages[slot.storage];

@@ -67,7 +67,7 @@ TEST(Plan, BatchesMicrobatchesAndEpochsAreSplitOnce) {
           EXPECT_EQ(next, rows.count);
           for (const Slot& tensor : plan.stages.front().slots) {
             if (tensor.role != TensorRole::batch && !tensor.in_frame()) continue;
-            EXPECT_EQ(piece(tensor.shape, cuts_of(tensor.placements), input.mesh, rank).extent[0],
+            EXPECT_EQ(piece(tensor.shape, tensor.cuts, input.mesh, rank).extent[0],
                       plan.microbatch_samples(rank, 0).count)
                 << tensor.path << " on rank " << rank;
           }

@@ -125,11 +125,7 @@ void expect_groups_right(const Plan& plan) {
     const RankGroups<LocalPart> parts = group_parts(plan, 0, tensor);
     for (const auto& group : parts.groups)
       for (const int rank : ranks_of(parts, group.classes)) {
-        if (tensor.parameter < 0 && tensor.experts > 0) continue;
-        const Piece block =
-            tensor.parameter >= 0
-                ? plan.piece(rank, layout.parameters[tensor.parameter])
-                : piece(tensor.shape, cuts_of(tensor.placements), plan.input.mesh, rank);
+        const Piece block = piece(tensor.shape, tensor.cuts, plan.input.mesh, rank);
         EXPECT_EQ(group.value.shape, block.extent) << tensor.path << ", rank " << rank;
         Size kept = num_elements(block.extent);
         if (tensor.in_shares) {

@@ -56,6 +56,21 @@ TEST(Piece, KeepsUnitsWhole) {
   EXPECT_EQ(rows_of_rank(5, {{0, {1}, 5}}, mesh, 1).count, 0) << "fewer experts than ranks";
 }
 
+// Three samples of five positions are 15 rows.
+TEST(Piece, CutsRowsAsOne) {
+  const MeshShape mesh = MeshShape::parse("model=4", 4);
+  const Cuts rows{{.dimension = 0, .axes = {0}, .joined = 2}};
+  EXPECT_EQ(piece({3, 5, 7}, rows, mesh, 0), (Piece{{0, 0, 0}, {4, 1, 7}}));
+  EXPECT_EQ(piece({3, 5, 7}, rows, mesh, 3), (Piece{{12, 0, 0}, {3, 1, 7}}));
+}
+
+TEST(Piece, GoesRoundARing) {
+  const MeshShape mesh = MeshShape::parse("context=3", 3);
+  const Cuts shifted{{.dimension = 0, .axes = {0}, .shift = 1}};
+  EXPECT_EQ(piece({7}, shifted, mesh, 0), (Piece{{5}, {2}}));
+  EXPECT_EQ(piece({7}, shifted, mesh, 1), (Piece{{0}, {3}}));
+}
+
 TEST(Piece, CoversEveryElementOncePerReplica) {
   const std::vector<Cuts> all = {cuts_of({S0, S0, S0}),   cuts_of({S1, R, S0}),
                                  cuts_of({S0, S1, S0}),   cuts_of({R, X, R}),

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -67,6 +69,20 @@ TEST(RedistributePlan, ShrinksBeforeItReducesAndReducesBeforeItGathers) {
   EXPECT_EQ(plan_text({8, 4}, {R, X}, {S0, R}, kSquare), "slice data, all_reduce model 16");
   EXPECT_EQ(plan_text({8, 4}, {S0, X}, {R, R}, kSquare), "all_reduce model 16, all_gather data 32");
   EXPECT_EQ(plan_text({8, 4}, {X, S0}, {R, R}, kSquare), "all_reduce data 16, all_gather model 32");
+}
+
+// Where the cut by the last axis is the outer one, the first axis moves first.
+TEST(RedistributePlan, FollowsTheNestingOfTheCuts) {
+  const auto last_axis_first = [](const Placements& placements) {
+    Cuts cuts = cuts_of(placements);
+    std::reverse(cuts.begin(), cuts.end());
+    return cuts;
+  };
+  const auto first_axis = [&](const auto&... cuts) {
+    return plan_redistribute({8, 4}, {S0, S0}, {R, R}, kSquare, 0, cuts...).front().axis;
+  };
+  EXPECT_EQ(first_axis(), 1u);
+  EXPECT_EQ(first_axis(last_axis_first), 0u);
 }
 
 TEST(RedistributePlan, TakesTheSameStepsOnEveryRank) {

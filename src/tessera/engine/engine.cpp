@@ -174,7 +174,9 @@ void Engine<T>::forward(const Forward& forward, std::optional<LayerCall<Compute>
     call.batch = facts_of(now);
     // The first of the ranks of `context` counts what all of them compute.
     const bool counts =
-        along_.context == 0 || stage_.slots[forward.output].along_context.is_shard();
+        along_.context == 0 ||
+        placement_along("context", stage_.slots[forward.output].placements, plan_.input.mesh)
+            .is_shard();
     const LayerSums before = sums_of(plan_.input.model, forward.layer);
     if (counts && !forward.recomputes && row.adds_loss)
       call.batch.loss = sums_.all().data() + loss_slot(now) + 1 + before.losses;

@@ -30,9 +30,11 @@ void Engine<T>::redistribute(const Move& move, const Microbatch<State>& batch) c
     const Vector<E> data =
         flat(alias_matrix(const_cast<E*>(source.data()), static_cast<Size>(source.extent(0)),
                           static_cast<Size>(source.extent(1))));
-    const RedistributedBlock block = redistributed_block(
-        stage_.slots[move.from], stage_.slots[move.to].along(), batch.counts(), along_);
-    redistribute_along(communicators_[block.ranks], block.before, block.after, block.shape, data,
+    const Slot &from = stage_.slots[move.from], &to = stage_.slots[move.to];
+    const MovedBlock block =
+        moved_block(from, to, move.axis, batch.samples_of(from.by_expert || to.by_expert),
+                    plan_.input.mesh, rank_);
+    redistribute_along(communicators_[move.ranks], block.before, block.after, block.shape, data,
                        flat(tensor(move.to)),
                        move.scratch == no_slot ? Vector<E>() : flat(tensor(move.scratch)));
   };

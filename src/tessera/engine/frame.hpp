@@ -21,7 +21,7 @@ struct Microbatch {
   Size number = 0;          ///< number of the microbatch
   bool from_prior = false;  ///< BatchFacts::from_prior
 
-  SampleCounts counts() const { return {samples, group_samples}; }
+  Size samples_of(bool by_expert) const { return by_expert ? group_samples : samples; }
 };
 
 /// The memory of activations, their gradients and scratch (StagePlan::storages), and Views of the
@@ -33,9 +33,10 @@ class Frame {
   using State = StateOf<T>;
 
   Frame(const Plan& plan, Size rank)
-      : stage_(plan.stage(rank)),
-        memory_(allocate_vector<char>("tessera::activations", stage_.frame_bytes)),
-        along_(plan.along(rank)) {}
+      : mesh_(plan.input.mesh),
+        rank_(rank),
+        stage_(plan.stage(rank)),
+        memory_(allocate_vector<char>("tessera::activations", stage_.frame_bytes)) {}
 
   /// Returns true if a slot has the compute type; else it has the state type.
   bool has_compute_type(SlotId id) const { return stage_.slots[id].type == dtype_of<T>(); }
@@ -72,15 +73,18 @@ class Frame {
     const Slot& slot = stage_.slots[id];
     const Storage& storage = stage_.storages[slot.storage];
     char* const first = memory_.data() + storage.offset;
-    const Shape shape = local_shape(slot, slot.along(), batch.counts(), along_);
+    Shape shape = local_shape(slot, batch.samples_of(slot.by_expert), mesh_, rank_);
+    const Size columns = shape.back();
+    shape.pop_back();
     return alias_matrix(
-        reinterpret_cast<E*>(first + (batch.number % storage.instances) * storage.stride), shape[0],
-        shape[1]);
+        reinterpret_cast<E*>(first + (batch.number % storage.instances) * storage.stride),
+        num_elements(shape), columns);
   }
 
+  const MeshShape& mesh_;
+  Size rank_;
   const StagePlan& stage_;
   Vector<char> memory_;
-  AlongRank along_;
 };
 
 }  // namespace tessera

@@ -97,8 +97,9 @@ bool ReplicaCheck<T>::all_equal(const CheckCall& call) const {
     const Size at = call.checksums.begin + i;
     const Slot& slot = tensors_[at].slot;
     const bool of_experts = for_experts(call.ranks) == call.ranks;
-    const bool split = call.ranks == RankSet::model ? slot.along_model.is_shard()
-                                                    : of_experts != (slot.experts > 0);
+    const bool split = call.ranks == RankSet::model
+                           ? placement_along("model", slot.placements, mesh_.shape()).is_shard()
+                           : of_experts != slot.by_expert;
     host_limits(i) = split ? 0 : host(at) & static_cast<std::int64_t>(low_half);
     host_limits(n + i) = -host_limits(i);
   }

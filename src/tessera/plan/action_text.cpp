@@ -6,6 +6,7 @@
 
 #include <tessera/base/text.hpp>
 #include <tessera/plan/action_text.hpp>
+#include <tessera/tensor/transition.hpp>
 
 namespace tessera {
 namespace {
@@ -62,8 +63,8 @@ std::string to_string(const ListedAction& listed, const Plan& plan, const StageP
       [&](const PartialLoss&) { add_microbatch(); }, [&](const Loss&) { add_microbatch(); },
       [&](const Accumulate&) { add_microbatch(); },
       [&](const Move& a) {
-        details.emplace_back(
-            name_of(transition_of(stage.slots[a.from], stage.slots[a.to], plan.along(0))));
+        details.emplace_back(name_of(transition(stage.slots[a.from].placements[a.axis],
+                                                stage.slots[a.to].placements[a.axis])));
         add_microbatch();
       },
       [&](const Message& a) {

@@ -19,7 +19,7 @@ std::string group_of(TensorRole role, Size moment) {
 /// writes it.
 bool writes_its_replica(const Plan& plan, Size rank, const Slot& slot) {
   const MeshShape& mesh = plan.input.mesh;
-  const RankSet ranks = slot.experts > 0 ? RankSet::expert_replica : RankSet::replica;
+  const RankSet ranks = slot.by_expert ? RankSet::expert_replica : RankSet::replica;
   return mesh.coordinate(rank, mesh.effective(axes_of(ranks, plan.input))) == 0;
 }
 

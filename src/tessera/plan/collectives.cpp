@@ -55,7 +55,7 @@ class Collector {
 
 CallSizes call_sizes(const Plan& plan, Size rank) {
   return {plan.state(rank),        plan.batch_samples(rank).count,
-          plan.input.microbatches, plan.along(rank),
+          plan.input.microbatches, rank,
           plan.stage_number(rank), expert_samples(plan.input, plan.input.batch_size, rank)};
 }
 
@@ -68,8 +68,9 @@ std::vector<Range> equal_microbatches(Size n, Size microbatches, const std::vect
   return runs;
 }
 
-Size own_elements(const Slot& slot, const CallSizes& sizes, Size microbatch) {
-  return num_elements(local_shape(slot, slot.along(), sizes.counts_of(microbatch), sizes.along));
+Size own_elements(const Slot& slot, const Plan& plan, const CallSizes& sizes, Size microbatch) {
+  return num_elements(
+      local_shape(slot, sizes.samples_of(microbatch, slot.by_expert), plan.input.mesh, sizes.rank));
 }
 
 std::optional<ActionCall> call_of(const Action& action, Size microbatch, const Plan& plan,
@@ -95,20 +96,20 @@ std::optional<ActionCall> call_of(const Action& action, Size microbatch, const P
       [](const PartialLoss&) -> Call { return {}; }, [](const Loss&) -> Call { return {}; },
       [](const Accumulate&) -> Call { return {}; }, [](const Update&) -> Call { return {}; },
       [&](const Move& move) -> Call {
-        if (!move.call) return {};
+        if (!move.operation) return {};
         const Slot& from = stage.slots[move.from];
-        Along together = from.along();
         // No rank holds the full buffer of an all-to-all, so its payload is the rank's own block.
-        if (move.call->operation != all_to_all)
-          (move.call->ranks == RankSet::context ? together.context : together.model) = {};
-        const Shape block = local_shape(from, together, sizes.counts_of(microbatch), sizes.along);
-        return call(move.call->ranks, move.call->operation, num_elements(block), from.type,
-                    content_of(from));
+        const Size elements =
+            *move.operation == all_to_all
+                ? own_elements(from, plan, sizes, microbatch)
+                : num_elements(local_shape(from, sizes.samples_of(microbatch, from.by_expert),
+                                           input.mesh, sizes.rank, move.axis));
+        return call(move.ranks, *move.operation, elements, from.type, content_of(from));
       },
       [&](const Message& message) {
         const Slot& tensor = stage.slots[message.tensor];
         return call(message.ranks, message.sends ? send : receive,
-                    own_elements(tensor, sizes, microbatch), tensor.type, content_of(tensor),
+                    own_elements(tensor, plan, sizes, microbatch), tensor.type, content_of(tensor),
                     message.phase);
       },
       [&](const Gather& move) {

@@ -53,20 +53,18 @@ struct CallSizes {
   StatePlan state;
   Size samples = 0;  ///< samples of the rank in all microbatches together
   Size microbatches = 1;
-  AlongRank along{};
+  Size rank = 0;
   Size stage = 0;  ///< number of the rank's pipeline stage
   /// tessera::expert_samples() of the whole batch; `samples` is among them.
   std::vector<Size> expert_samples{};
-  /// Returns the number of the rank's samples in a microbatch.
-  Size samples_of(Size microbatch) const {
-    return balanced_split(samples, microbatches, microbatch).count;
-  }
-  /// Returns this number, and that of all ranks along `expert` together.
-  SampleCounts counts_of(Size microbatch) const {
-    SampleCounts counts{samples_of(microbatch), 0};
+  /// Returns the samples in a microbatch: the rank's or, with `by_expert`, those of all ranks along
+  /// `expert` together.
+  Size samples_of(Size microbatch, bool by_expert = false) const {
+    if (!by_expert) return balanced_split(samples, microbatches, microbatch).count;
+    Size sum = 0;
     for (const Size own : expert_samples)
-      counts.group += balanced_split(own, microbatches, microbatch).count;
-    return counts;
+      sum += balanced_split(own, microbatches, microbatch).count;
+    return sum;
   }
 };
 CallSizes call_sizes(const Plan& plan, Size rank);
@@ -87,8 +85,8 @@ struct ActionCall {
 std::optional<ActionCall> call_of(const Action& action, Size microbatch, const Plan& plan,
                                   const CallSizes& sizes);
 
-/// Returns the number of elements of the rank's block of a tensor of the microbatch.
-Size own_elements(const Slot& slot, const CallSizes& sizes, Size microbatch);
+/// Returns the number of elements of the rank's piece of a tensor of the microbatch.
+Size own_elements(const Slot& slot, const Plan& plan, const CallSizes& sizes, Size microbatch);
 
 /// Splits the first `n` of `microbatches` microbatches into runs. In each run, a rank with one of
 /// these numbers of `samples` does the same work in every microbatch, so one microbatch stands for

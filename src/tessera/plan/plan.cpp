@@ -34,18 +34,15 @@ void add_state_slots(const PlanInput& input, StagePlan& stage) {
   const auto model = input.mesh.find("model");
   Size number = 0;
   for (const ParameterPlan& parameter : stage.parameters.parameters) {
-    Slot slot{parameter.path,
-              TensorRole::parameter,
-              parameter.shape,
-              replicated(input.mesh),
-              parameter.along_model,
-              input.state_type,
-              1,
-              parameter.experts,
-              parameter.cuts,
-              number++};
+    Slot slot{.path = parameter.path,
+              .shape = parameter.shape,
+              .placements = replicated(input.mesh),
+              .type = input.state_type,
+              .cuts = parameter.cuts,
+              .by_expert = parameter.experts > 0,
+              .parameter = number++};
     if (model) slot.placements[*model] = parameter.along_model;
-    if (slot.experts > 0) slot.placements[*input.mesh.find("expert")] = by_rows;
+    if (slot.by_expert) slot.placements[*input.mesh.find("expert")] = by_rows;
     const auto add = [&](TensorRole role, const std::string& suffix, bool in_shares) {
       slot.role = role;
       slot.path = parameter.path + suffix;

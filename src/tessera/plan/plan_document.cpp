@@ -17,7 +17,7 @@ std::string spec_of(const Plan& plan, const Slot& tensor) {
 
 std::string shares_over(const Plan& plan, const Slot& tensor) {
   if (!tensor.in_shares) return "";
-  const RankSet ranks = tensor.experts > 0 ? RankSet::expert_shard : RankSet::shard;
+  const RankSet ranks = tensor.by_expert ? RankSet::expert_shard : RankSet::shard;
   return plan.input.mesh.group_name(axes_of(ranks, plan.input));
 }
 

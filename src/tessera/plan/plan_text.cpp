@@ -117,7 +117,7 @@ void write_tensors(std::string& out, const PlanDocument& document) {
       out += fmt::format("  {:<10} {:<25} {:<14} {:<18} {}\n", row.role, row.path, row.shape,
                          row.spec, row.local);
     for (const PlanDocument::Tensor& tensor : document.stages[stage].tensors)
-      if (tensor.slot->in_shares && (shares_over.empty() || tensor.slot->experts == 0))
+      if (tensor.slot->in_shares && (shares_over.empty() || !tensor.slot->by_expert))
         shares_over = tensor.shares_over;
   }
   if (!shares_over.empty())

@@ -45,7 +45,7 @@ class WorkLister {
     bytes(elements_of(sum.from) * (size_of(from) + size_of(to) + (sum.adds ? size_of(to) : 0)));
   }
   void operator()(const Move& move) {
-    if (!move.call) kernel(2, elements_of(move.from), slot(move.from).type);
+    if (!move.operation) kernel(2, elements_of(move.from), slot(move.from).type);
     call();
   }
 
@@ -100,7 +100,9 @@ class WorkLister {
  private:
   const StatePlan& state() const { return sizes_.calls.state; }
   const Slot& slot(SlotId id) const { return stage_.slots[id]; }
-  Size elements_of(SlotId id) const { return own_elements(slot(id), sizes_.calls, microbatch_); }
+  Size elements_of(SlotId id) const {
+    return own_elements(slot(id), plan_, sizes_.calls, microbatch_);
+  }
 
   /// Adds a kernel that reads and writes `n` bytes.
   void bytes(Size n) { works_.push_back({.bytes = static_cast<double>(n)}); }
@@ -117,8 +119,8 @@ class WorkLister {
   void layer(const Compute& compute, PassKind pass, double share) {
     const LayerSpec& layer = sizes_.layers[compute.layer];
     const double part =
-        compute.ring_part < 0 ? 1 : 1 / static_cast<double>(sizes_.calls.along.context_ranks);
-    works_.push_back(layer_work(layer, sizes_.calls.counts_of(microbatch_).of(layer.experts),
+        compute.ring_part < 0 ? 1 : 1 / static_cast<double>(plan_.input.mesh.size_of("context"));
+    works_.push_back(layer_work(layer, sizes_.calls.samples_of(microbatch_, layer.experts > 0),
                                 plan_.input, pass, share * part));
   }
 

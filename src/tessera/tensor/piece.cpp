@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <utility>
+
 #include <fmt/format.h>
 
 #include <tessera/base/text.hpp>
@@ -21,14 +23,23 @@ Cuts cuts_of(const Placements& placements) {
   return cuts;
 }
 
+void apply(const Cut& cut, Piece& piece, const MeshShape& mesh, Size rank) {
+  Size& offset = piece.offset.at(cut.dimension);
+  Size& extent = piece.extent.at(cut.dimension);
+  for (std::size_t d = cut.dimension + 1; d < cut.dimension + cut.joined; ++d) {
+    offset *= piece.extent[d];
+    extent *= std::exchange(piece.extent[d], 1);
+  }
+  const Size parts = mesh.group_size(cut.axes),
+             number = (mesh.coordinate(rank, cut.axes) + parts - cut.shift) % parts;
+  const Range part = split_units(extent, cut.unit, parts, number);
+  offset += part.begin;
+  extent = part.count;
+}
+
 Piece piece(const Shape& shape, const Cuts& cuts, const MeshShape& mesh, Size rank) {
   Piece piece{Shape(shape.size(), 0), shape};
-  for (const Cut& cut : cuts) {
-    const Range part = split_units(piece.extent.at(cut.dimension), cut.unit,
-                                   mesh.group_size(cut.axes), mesh.coordinate(rank, cut.axes));
-    piece.offset[cut.dimension] += part.begin;
-    piece.extent[cut.dimension] = part.count;
-  }
+  for (const Cut& cut : cuts) apply(cut, piece, mesh, rank);
   return piece;
 }
 

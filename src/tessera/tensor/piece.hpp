@@ -28,6 +28,10 @@ struct Cut {
   std::vector<std::size_t> axes;
   /// Consecutive indices that stay together, such as the columns of one expert.
   Size unit = 1;
+  /// So many dimensions, from `dimension` on, are cut as one: rows are samples and positions.
+  std::size_t joined = 1;
+  /// A rank has the part of the rank so many places before it: tensors that go round a ring.
+  Size shift = 0;
   friend bool operator==(const Cut&, const Cut&) = default;
 };
 
@@ -43,6 +47,10 @@ constexpr Range split_units(Size n, Size unit, Size parts, Size number) {
   const Range units = balanced_split(n / unit, parts, number);
   return {units.begin * unit, units.count * unit};
 }
+
+/// Replaces a piece by the part that `rank` gets of it. Joined dimensions become one: the first has
+/// the product of their extents, and the others have 1.
+void apply(const Cut& cut, Piece& piece, const MeshShape& mesh, Size rank);
 
 /// Returns the piece of a tensor of this global shape that `rank` holds. Extents may be 0. Takes
 /// time in the number of cuts, for a mesh of any size.

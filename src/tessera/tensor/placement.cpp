@@ -31,6 +31,12 @@ std::string to_string(const Shape& shape) {
 
 Placements replicated(const MeshShape& mesh) { return Placements(mesh.num_axes()); }
 
+Placement placement_along(std::string_view axis, const Placements& placements,
+                          const MeshShape& mesh) {
+  const auto at = mesh.find(axis);
+  return at ? placements[*at] : Placement::replicate();
+}
+
 void check_placements(const Placements& placements, const MeshShape& mesh,
                       std::size_t tensor_rank) {
   if (placements.size() != mesh.num_axes()) {

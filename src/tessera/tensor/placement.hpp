@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include <tessera/base/placement.hpp>
@@ -22,6 +23,9 @@ std::string to_string(const Shape& shape);
 
 /// Returns Replicate for every axis.
 Placements replicated(const MeshShape& mesh);
+/// Returns the placement along the axis of this name; Replicate if the mesh has no such axis.
+Placement placement_along(std::string_view axis, const Placements& placements,
+                          const MeshShape& mesh);
 
 /// Throws Error (usage) unless there is one placement per axis and every sharded dimension exists.
 void check_placements(const Placements& placements, const MeshShape& mesh, std::size_t tensor_rank);

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <functional>
 #include <tuple>
+#include <utility>
 
-#include <tessera/tensor/piece.hpp>
 #include <tessera/tensor/redistribute_plan.hpp>
 
 namespace tessera {
@@ -9,13 +11,6 @@ namespace {
 
 /// Elements sent by a ring, calls, steps; compared in this order.
 using Cost = std::tuple<Size, Size, Size>;
-
-/// Returns the elements of the block that the ranks of one group along `axis` hold together.
-Size group_elements(const Shape& shape, Placements placements, std::size_t axis,
-                    const MeshShape& mesh, Size rank) {
-  placements[axis] = Placement::replicate();
-  return num_elements(piece(shape, cuts_of(placements), mesh, rank).extent);
-}
 
 Cost cost_of(Transition t, Size elements, Size ranks) {
   const Size moved = elements - elements / ranks;
@@ -29,29 +24,55 @@ Cost operator+(const Cost& a, const Cost& b) {
           std::get<2>(a) + std::get<2>(b)};
 }
 
-/// Returns true if a later axis shards a dimension that the step of `axis` to `next` cuts or joins.
-bool is_blocked(const Placements& now, std::size_t axis, Placement next) {
-  for (std::size_t b = axis + 1; b < now.size(); ++b) {
-    if (!now[b].is_shard()) continue;
-    if (now[b].dim() == now[axis].dim() || now[b].dim() == next.dim()) return true;
-  }
-  return false;
+/// Returns true if a later cut splits a dimension that the cut by `axis` splits too.
+bool is_outer(const Cuts& cuts, std::size_t axis) {
+  const auto own = std::find_if(cuts.begin(), cuts.end(),
+                                [&](const Cut& cut) { return cut.axes.front() == axis; });
+  return own != cuts.end() && std::any_of(own + 1, cuts.end(), [&](const Cut& later) {
+           return later.dimension < own->dimension + own->joined &&
+                  own->dimension < later.dimension + later.joined;
+         });
+}
+
+Placements with(Placements placements, std::size_t axis, Placement next) {
+  placements[axis] = next;
+  return placements;
 }
 
 /// Tries the orders of steps depth first and keeps the cheapest.
 class StepSearch {
  public:
   using Path = std::vector<std::pair<std::size_t, Placement>>;  ///< axis, its next placement
+  using CutsOf = std::function<Cuts(const Placements&)>;
 
-  StepSearch(const Shape& shape, const Placements& to, const MeshShape& mesh)
-      : shape_(shape), to_(to), mesh_(mesh) {}
+  StepSearch(const Shape& shape, const Placements& to, const MeshShape& mesh, const CutsOf& cuts)
+      : shape_(shape), to_(to), mesh_(mesh), cuts_(cuts) {}
 
+  /// A direct step is the cheapest where one axis changes and no other is in the way.
   Path cheapest(const Placements& from) {
+    const auto axis = static_cast<std::size_t>(
+        std::mismatch(from.begin(), from.end(), to_.begin()).first - from.begin());
+    if (axis < from.size() && with(from, axis, to_[axis]) == to_ &&
+        !is_blocked(from, axis, to_[axis]))
+      return {{axis, to_[axis]}};
     visit(from, std::vector<bool>(from.size()), {});
     return best_;
   }
 
+  /// Returns the elements of the block that the ranks of one group along `axis` hold together.
+  Size group_elements(const Placements& now, std::size_t axis, Size rank) const {
+    return elements(with(now, axis, Placement::replicate()), rank);
+  }
+  Size elements(const Placements& now, Size rank) const {
+    return num_elements(piece(shape_, cuts_(now), mesh_, rank).extent);
+  }
+
  private:
+  /// Returns true if a later cut splits a dimension that the step cuts or joins.
+  bool is_blocked(const Placements& now, std::size_t axis, Placement next) const {
+    return is_outer(cuts_(now), axis) || is_outer(cuts_(with(now, axis, next)), axis);
+  }
+
   void visit(const Placements& now, const std::vector<bool>& moved, const Cost& cost) {
     if (found_ && best_cost_ <= cost) return;
     if (now == to_) {
@@ -66,14 +87,12 @@ class StepSearch {
         const Placement next = directly ? to_[a] : Placement::replicate();
         if (next == now[a] || is_blocked(now, a, next)) continue;
         if (!directly && next == to_[a]) continue;
-        Placements after = now;
-        after[a] = next;
         std::vector<bool> moved_after = moved;
         moved_after[a] = true;
         path_.emplace_back(a, next);
         // All ranks must agree: the search uses the pieces of rank 0, which are the largest.
-        visit(after, moved_after,
-              cost + cost_of(transition(now[a], next), group_elements(shape_, now, a, mesh_, 0),
+        visit(with(now, a, next), moved_after,
+              cost + cost_of(transition(now[a], next), group_elements(now, a, 0),
                              mesh_.axes()[a].size));
         path_.pop_back();
       }
@@ -83,6 +102,7 @@ class StepSearch {
   const Shape& shape_;
   const Placements& to_;
   const MeshShape& mesh_;
+  const CutsOf& cuts_;
   Path path_, best_;
   Cost best_cost_;
   bool found_ = false;
@@ -90,9 +110,9 @@ class StepSearch {
 
 }  // namespace
 
-std::vector<RedistributeStep> plan_redistribute(const Shape& global_shape, const Placements& from,
-                                                const Placements& to, const MeshShape& mesh,
-                                                Size rank) {
+std::vector<RedistributeStep> plan_redistribute(
+    const Shape& global_shape, const Placements& from, const Placements& to, const MeshShape& mesh,
+    Size rank, const std::function<Cuts(const Placements&)>& cuts) {
   check_placements(from, mesh, global_shape.size());
   check_placements(to, mesh, global_shape.size());
   Placements now = from, end = to;
@@ -100,12 +120,13 @@ std::vector<RedistributeStep> plan_redistribute(const Shape& global_shape, const
     if (mesh.axes()[a].size == 1) now[a] = end[a] = Placement::replicate();
   }
   std::vector<RedistributeStep> steps;
-  for (const auto& [axis, next] : StepSearch(global_shape, end, mesh).cheapest(now)) {
+  StepSearch search(global_shape, end, mesh, cuts);
+  for (const auto& [axis, next] : search.cheapest(now)) {
     RedistributeStep step{axis, now[axis], next, transition(now[axis], next)};
     if (step.transition == Transition::all_to_all) {
-      step.payload_elements = num_elements(piece(global_shape, cuts_of(now), mesh, rank).extent);
+      step.payload_elements = search.elements(now, rank);
     } else if (is_collective(step.transition)) {
-      step.payload_elements = group_elements(global_shape, now, axis, mesh, rank);
+      step.payload_elements = search.group_elements(now, axis, rank);
     }
     steps.push_back(step);
     now[axis] = next;

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <functional>
 #include <vector>
 
+#include <tessera/tensor/piece.hpp>
 #include <tessera/tensor/placement.hpp>
 #include <tessera/tensor/transition.hpp>
 
@@ -23,15 +25,17 @@ struct RedistributeStep {
 /// payloads are those of `rank`, and differ where pieces are uneven.
 ///
 /// Each axis goes to its new placement directly or by way of Replicate; axes of size 1 take no
-/// step. A step that cuts or joins dimension d needs that no later axis shards d, because the later
-/// axis splits the parts of the earlier one. Among the orders that satisfy this, the result sends
+/// step. A step that cuts or joins dimension d needs that no later cut of d exists, because that
+/// splits the parts of the earlier one. Among the orders that satisfy this, the result sends
 /// the fewest elements in rings, then makes the fewest calls. Slices therefore come before
 /// reductions, and reductions before gathers. The search is over all orders of the axes that
 /// change: exponential in the number of axes, which is at most 5 in practice.
 ///
+/// `cuts` returns the cuts of the tensor with given placements, one axis each, outermost first.
+///
 /// Throws Error (usage) for placements that do not match the mesh or the shape.
-std::vector<RedistributeStep> plan_redistribute(const Shape& global_shape, const Placements& from,
-                                                const Placements& to, const MeshShape& mesh,
-                                                Size rank);
+std::vector<RedistributeStep> plan_redistribute(
+    const Shape& global_shape, const Placements& from, const Placements& to, const MeshShape& mesh,
+    Size rank, const std::function<Cuts(const Placements&)>& cuts = cuts_of);
 
 }  // namespace tessera

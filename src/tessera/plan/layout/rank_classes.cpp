@@ -90,6 +90,15 @@ std::vector<std::set<Size>> AxisClasses::cut_pieces(const Shape& shape, const Cu
   for (const Size extent : shape) extents.push_back({extent});
   for (const Cut& of : of_tensor) {
     const Size parts = mesh_->group_size(of.axes);
+    for (std::size_t d = of.dimension + 1; d < of.dimension + of.joined; ++d) {
+      std::set<Size> products;
+      for (const Size outer : extents[of.dimension])
+        for (const Size inner : extents[d]) products.insert(outer * inner);
+      extents[of.dimension] = std::move(products);
+      extents[d] = {1};
+    }
+    for (const std::size_t axis : of.axes)
+      if (of.shift > 0) separate(mesh_->axes()[axis].name);
     std::set<Size> counts;
     for (const Size whole : extents[of.dimension]) {
       cut(of.axes, whole / of.unit % parts);

@@ -41,13 +41,17 @@ void cut_activations(AxisClasses& classes, const Plan& plan, const std::set<Size
   for (const StagePlan& stage : plan.stages)
     for (const Slot& slot : stage.slots) {
       if (slot.parameter >= 0) continue;
-      if (slot.along_model.is_shard(1)) extents.insert(slot.shape[1]);
-      if (!slot.along_model.is_shard(0)) continue;
+      const Placement along = placement_along("model", slot.placements, input.mesh);
+      if (!along.is_shard()) continue;
+      if (along.dim() > 0) {
+        extents.insert(slot.shape[along.dim()]);
+        continue;
+      }
       for (const Size of_rank : samples)
         for (const Size m : {Size{0}, input.microbatches - 1})  // with the most and the fewest rows
           for (const Size ways = input.mesh.size_of("context"); const Size c : {Size{0}, ways - 1})
             extents.insert(balanced_split(of_rank, input.microbatches, m).count *
-                           balanced_split(slot.positions, ways, c).count);
+                           balanced_split(slot.positions(), ways, c).count);
     }
   for (const Size extent : extents) classes.cut_pieces({extent}, {{0, {*model}}});
 }

@@ -83,19 +83,14 @@ struct Accumulate {
 
 // ---- Moves and messages.
 
-/// The ranks and the operation of the call of a move.
-struct MoveCall {
-  RankSet ranks = RankSet::model;
-  Operation operation = Operation::all_reduce;
-  bool operator==(const MoveCall&) const = default;
-};
-
 /// Changes the placement of a tensor along an axis.
 struct Move {
   static constexpr std::string_view name = "redistribute";
   SlotId from = no_slot, to = no_slot;
-  SlotId scratch = no_slot;        ///< for packed messages
-  std::optional<MoveCall> call{};  ///< none if the move is local
+  SlotId scratch = no_slot;              ///< for packed messages
+  std::size_t axis = 0;                  ///< of the mesh
+  RankSet ranks = RankSet::model;        ///< the ranks along it
+  std::optional<Operation> operation{};  ///< none if the move is local
   bool operator==(const Move&) const = default;
 };
 

@@ -11,9 +11,9 @@ namespace tessera::detail {
 void ForwardPass::add_batch() {
   const DType type = input_.state_type;
   const ModelSpec& model = input_.model;
-  tensors_.add("batch/x", TensorRole::batch, extent_of_x(), {}, type);
-  tensors_.add("batch/y", TensorRole::batch, {model.output_positions(), model.target_width()}, {},
-               type);
+  tensors_.add("batch/x", TensorRole::batch, extent_of_x(), tensors_.placed({}), type);
+  tensors_.add("batch/y", TensorRole::batch, {model.output_positions(), model.target_width()},
+               tensors_.placed({}), type);
 }
 
 /// Converts x, which has the state type, if a layer reads it in another compute type.
@@ -25,7 +25,7 @@ void ForwardPass::convert_x(Range layers) {
            std::count(layer.inputs.begin(), layer.inputs.end(), LayerSpec::data) > 0;
   });
   if (!is_read || !input_.has_copies()) return;
-  x_ = tensors_.add("x", TensorRole::activation, extent_of_x(), {});
+  x_ = tensors_.add("x", TensorRole::activation, extent_of_x(), tensors_.placed({}));
   tensors_.accumulate(slot_of_x, x_, false);
 }
 
@@ -59,17 +59,17 @@ std::vector<Size> ForwardPass::crossing(Size boundary) const {
   return crossing;
 }
 
-/// Returns the placement in which the first layer from `boundary` on reads the output of
-/// `producer`.
-std::optional<Along> ForwardPass::first_reader(Size producer, Size boundary) const {
+/// Returns the placements in which the first layer from `boundary` on reads the output of
+/// `producer`; nullptr if none does.
+const Placements* ForwardPass::first_reader(Size producer, Size boundary) const {
   for (Size l = boundary; l < size(); ++l)
     for (std::size_t i = 0; i < layers_[l].inputs.size(); ++i)
-      if (layers_[l].inputs[i] == producer) return at_.input(l, i);
-  return std::nullopt;
+      if (layers_[l].inputs[i] == producer) return &at_[l].inputs[i];
+  return nullptr;
 }
 
-Along ForwardPass::sent_placement(Size producer, Size boundary) const {
-  const Along made = at_.output(producer);
+const Placements& ForwardPass::sent_placement(Size producer, Size boundary) const {
+  const Placements& made = at_[producer].output;
   return tensors_.are_terms(made) ? *first_reader(producer, boundary) : made;
 }
 
@@ -78,12 +78,12 @@ Size ForwardPass::tag_of(Size producer, Size boundary, bool gradient) const {
 }
 
 /// Returns the placements in which layers and the loss read an output.
-std::vector<Along> ForwardPass::readers_of(Size producer) const {
-  std::vector<Along> readers;
+std::vector<const Placements*> ForwardPass::readers_of(Size producer) const {
+  std::vector<const Placements*> readers;
   for (Size l = 0; l < size(); ++l)
     for (std::size_t i = 0; i < layers_[l].inputs.size(); ++i)
-      if (layers_[l].inputs[i] == producer) readers.push_back(at_.input(l, i));
-  if (producer == size() - 1) readers.push_back(of_loss());
+      if (layers_[l].inputs[i] == producer) readers.push_back(&at_[l].inputs[i]);
+  if (producer == size() - 1) readers.push_back(&of_loss_);
   return readers;
 }
 
@@ -94,18 +94,17 @@ SlotId ForwardPass::made(Size producer) {
 }
 
 /// Returns the output of `producer` with the placement that a reader needs.
-SlotId ForwardPass::in_placement(Size producer, Along needed) {
+SlotId ForwardPass::in_placement(Size producer, const Placements& needed) {
   const SlotId raw = made(producer);
   if (tensors_.as_needed(raw, needed)) return raw;
   auto& copies = producer == LayerSpec::data ? copies_of_x_ : copies_[producer];
   for (const SlotId copy : copies)
     if (tensors_.as_needed(copy, needed)) return copy;
-  const std::vector<Along> readers = readers_of(producer);
-  const bool is_partial = tensors_.are_terms(tensors_.slot(raw).along());
+  const std::vector<const Placements*> readers = readers_of(producer);
+  const bool is_partial = tensors_.are_terms(tensors_.slot(raw).placements);
   const bool all_need_it =
-      std::all_of(readers.begin(), readers.end(), [&](Along reader) { return reader == needed; });
-  const bool in_place = is_partial && needed.model.is_replicate() && all_need_it &&
-                        differ_along_model(tensors_.slot(raw).along(), needed);
+      std::all_of(readers.begin(), readers.end(), [&](auto* reader) { return *reader == needed; });
+  const bool in_place = all_need_it && is_sum(tensors_.slot(raw).placements, needed);
   const bool same_memory = in_place && tensors_.type_of(needed) == tensors_.slot(raw).type;
   // An earlier redistribution of a sum may have overwritten its terms.
   const bool is_summed = is_partial && !copies.empty();
@@ -116,12 +115,12 @@ SlotId ForwardPass::in_placement(Size producer, Along needed) {
   return copy;
 }
 
-SlotId ForwardPass::add_output(Size l, Along along, SlotId in_memory_of) {
+SlotId ForwardPass::add_output(Size l, const Placements& placements, SlotId in_memory_of) {
   return tensors_.add(layers_[l].name, TensorRole::activation, PassTensors::output_of(layers_[l]),
-                      along, in_memory_of);
+                      placements, in_memory_of);
 }
 
-SlotId ForwardPass::copy_of(SlotId raw, Along needed, SlotId in_memory_of) {
+SlotId ForwardPass::copy_of(SlotId raw, const Placements& needed, SlotId in_memory_of) {
   return tensors_.add(tensors_.slot(raw).path, TensorRole::activation,
                       PassTensors::extent_of(tensors_.slot(raw)), needed, in_memory_of);
 }
@@ -139,7 +138,7 @@ SlotId ForwardPass::replaced_input(Size l, const std::vector<SlotId>& inputs) co
     return no_slot;
   const bool read_again = row_of(layers_[producer]).reads_output(layers_[producer]);
   const bool same_shape = layer.in == layer.out && layer.in_positions == layer.positions &&
-                          tensors_.alike(at_.input(l, i), at_.output(l));
+                          at_[l].inputs[i] == at_[l].output;
   return read_again || !same_shape ? no_slot : inputs[i];
 }
 
@@ -150,11 +149,11 @@ void ForwardPass::lower_layer(Size l) {
   const bool recomputes = !tensors_.emits_to(&ChunkPass::forward);
   for (std::size_t i = 0; i < layer.inputs.size(); ++i)
     inputs.push_back(recomputes ? input_again(l, i)
-                                : in_placement(layer.inputs[i], at_.input(l, i)));
-  made_[l] = add_output(l, at_.output(l), replaced_input(l, inputs));
+                                : in_placement(layer.inputs[i], at_[l].inputs[i]));
+  made_[l] = add_output(l, at_[l].output, replaced_input(l, inputs));
   if (const Size columns = row.saved_columns(layer); columns > 0)
     saved_[l] = tensors_.add(layer.name + ".saved", TensorRole::activation,
-                             {layer.positions, columns}, at_.output(l), input_.state_type);
+                             {layer.positions, columns}, at_[l].output, input_.state_type);
   Forward forward{{.layer = l, .inputs = std::move(inputs), .output = made_[l], .saved = saved_[l]},
                   recomputes};
   tensors_.rings(layer) ? lower_ring(std::move(forward)) : tensors_.emit(std::move(forward));
@@ -181,20 +180,20 @@ void ForwardPass::lower_ring(Forward forward) {
 SlotId ForwardPass::ring_sums(Size l) {
   if (!input_.has_copies()) return no_slot;
   return tensors_.add(layers_[l].name + ".sums", TensorRole::scratch,
-                      PassTensors::output_of(layers_[l]), at_.output(l), input_.state_type);
+                      PassTensors::output_of(layers_[l]), at_[l].output, input_.state_type);
 }
 
 SlotId ForwardPass::input_again(Size l, std::size_t i) {
   const Size producer = layers_[l].inputs[i];
-  const SlotId raw = made(producer), read = in_placement(producer, at_.input(l, i));
+  const SlotId raw = made(producer), read = in_placement(producer, at_[l].inputs[i]);
   const bool is_raw = tensors_.storage_of(read) == tensors_.storage_of(raw);
   // The sum may have replaced its terms and cannot be formed again.
-  const bool is_sum = tensors_.are_terms(tensors_.slot(raw).along());
+  const bool is_sum = tensors_.are_terms(tensors_.slot(raw).placements);
   // No layer reads what another one has sent to ranks of `expert`, so only the copy is kept.
-  const bool is_exchanged = tensors_.slot(raw).experts != tensors_.slot(read).experts;
+  const bool is_exchanged = tensors_.slot(raw).by_expert != tensors_.slot(read).by_expert;
   const bool is_saved = read == last_input_copy_ || read >= first_of_backward_;
   if (is_raw || is_sum || is_exchanged || is_saved) return read;
-  const SlotId again = copy_of(raw, at_.input(l, i));
+  const SlotId again = copy_of(raw, at_[l].inputs[i]);
   tensors_.redistribute(raw, again, false);
   return again;
 }
@@ -209,24 +208,24 @@ SlotId ForwardPass::lower_loss() {
                    PassTensors::extent_of(tensors_.slot(prediction)), of_loss());
   Loss loss{.prediction = prediction, .gradient = gradient};
   const Size blocks = softmax_blocks(input_);
-  if (of_loss().model.is_shard() || blocks > 1) {
-    const Extent terms{
-        tensors_.slot(prediction).positions,
-        3 * std::max(blocks, of_loss().model.is_shard() ? input_.mesh.size_of("model") : 1)};
-    const auto add_terms = [&](Along placement) {
-      return tensors_.add("loss/terms", TensorRole::activation, terms, placement,
+  const bool splits_columns = placement_along("model", of_loss(), input_.mesh).is_shard();
+  if (splits_columns || blocks > 1) {
+    const Extent terms{tensors_.slot(prediction).positions(),
+                       3 * std::max(blocks, splits_columns ? input_.mesh.size_of("model") : 1)};
+    const auto add_terms = [&](const Placements& placements) {
+      return tensors_.add("loss/terms", TensorRole::activation, terms, placements,
                           input_.state_type);
     };
     const SlotId own = add_terms(of_loss());
-    const SlotId all = of_loss().model.is_shard() ? add_terms({}) : own;
+    const SlotId all = splits_columns ? add_terms(tensors_.placed({})) : own;
     tensors_.emit(PartialLoss{prediction, own});
     if (own != all) tensors_.redistribute(own, all, false);
     loss.terms = all;
   }
-  if (input_.loss == LossKind::relative_l2 && tensors_.splits_positions()) {
+  if (input_.loss == LossKind::relative_l2 && input_.mesh.size_of("context") > 1) {
     const auto add_terms = [&](Placement context, SlotId in_memory_of) {
-      return tensors_.add("loss/terms", TensorRole::activation, {1, 2}, {{}, context},
-                          input_.state_type, in_memory_of);
+      return tensors_.add("loss/terms", TensorRole::activation, {1, 2},
+                          tensors_.placed({}, context), input_.state_type, in_memory_of);
     };
     const SlotId own = add_terms(as_terms, no_slot), all = add_terms({}, own);
     tensors_.emit(PartialLoss{prediction, own});

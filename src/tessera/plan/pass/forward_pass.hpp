@@ -1,36 +1,32 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <optional>
+#include <utility>
 #include <vector>
 
 #include <tessera/plan/pass/pass_tensors.hpp>
 
 namespace tessera::detail {
 
-/// The placements of each layer's tensors along `model`, `context` and `expert`.
-struct LayerPlacements {
-  std::vector<Layout> model, context;
-  std::vector<Size> experts;
-
-  Along input(Size l, std::size_t i) const {
-    return {model[l].inputs[i], context[l].inputs[i], experts[l]};
-  }
-  Along output(Size l) const { return {model[l].output, context[l].output, experts[l]}; }
-  Along output_gradient(Size l) const {
-    return {model[l].output_gradient, context[l].output_gradient, experts[l]};
-  }
-  Along input_gradient(Size l, std::size_t i) const {
-    return {model[l].input_gradients[i], context[l].input_gradients[i], experts[l]};
-  }
+/// The placements of a layer's tensors of a batch.
+struct PlacedLayer {
+  std::vector<Placements> inputs, input_gradients;
+  Placements output, output_gradient;
 };
+using PlacedLayers = std::vector<PlacedLayer>;
 
 /// Turns the forward half of a pass into actions: outputs of layers, their redistributions, and the
 /// values that the backward half reads. Emits into `tensors`.
 class ForwardPass {
  public:
-  ForwardPass(const PlanInput& input, const LayerPlacements& placements, PassTensors& tensors)
-      : input_(input), layers_(input.model.layers), at_(placements), tensors_(tensors) {}
+  /// `of_loss`: placements of the prediction in the loss, and of its gradient.
+  ForwardPass(const PlanInput& input, const PlacedLayers& placements, Placements of_loss,
+              PassTensors& tensors)
+      : input_(input),
+        layers_(input.model.layers),
+        at_(placements),
+        of_loss_(std::move(of_loss)),
+        tensors_(tensors) {}
 
   /// Adds the slots batch/x and batch/y.
   void add_batch();
@@ -40,8 +36,7 @@ class ForwardPass {
   /// Begins the backward half of the same chunk. Drops the activations that are recomputed.
   void begin_backward(Range layers);
 
-  /// Returns the placement of the prediction in the loss, and of its gradient.
-  Along of_loss() const { return {loss_placement(input_, at_.model)}; }
+  const Placements& of_loss() const { return of_loss_; }
   /// Returns the layers before `boundary` whose outputs layers from `boundary` on read.
   std::vector<Size> crossing(Size boundary) const;
   /// Returns the tag of a message with the output of `producer`, or its gradient, across
@@ -68,12 +63,12 @@ class ForwardPass {
   void convert_x(Range layers);
   void find_segments(Range layers);
   void compute_again(Size l);
-  std::optional<Along> first_reader(Size producer, Size boundary) const;
-  Along sent_placement(Size producer, Size boundary) const;
-  std::vector<Along> readers_of(Size producer) const;
-  SlotId in_placement(Size producer, Along needed);
-  SlotId add_output(Size l, Along along, SlotId in_memory_of = no_slot);
-  SlotId copy_of(SlotId raw, Along needed, SlotId in_memory_of = no_slot);
+  const Placements* first_reader(Size producer, Size boundary) const;
+  const Placements& sent_placement(Size producer, Size boundary) const;
+  std::vector<const Placements*> readers_of(Size producer) const;
+  SlotId in_placement(Size producer, const Placements& needed);
+  SlotId add_output(Size l, const Placements& placements, SlotId in_memory_of = no_slot);
+  SlotId copy_of(SlotId raw, const Placements& needed, SlotId in_memory_of = no_slot);
   SlotId replaced_input(Size l, const std::vector<SlotId>& inputs) const;
   void lower_layer(Size l);
   void lower_ring(Forward forward);
@@ -81,7 +76,8 @@ class ForwardPass {
 
   const PlanInput& input_;
   const std::vector<LayerSpec>& layers_;
-  const LayerPlacements& at_;
+  const PlacedLayers& at_;
+  Placements of_loss_;
   PassTensors& tensors_;
   std::vector<SlotId> made_, saved_;         ///< by layer
   std::vector<std::vector<SlotId>> copies_;  ///< by layer, its output with other placements

@@ -6,6 +6,7 @@
 
 #include <tessera/base/error.hpp>
 #include <tessera/nn/layers/layer_row.hpp>
+#include <tessera/plan/layout/layouts.hpp>
 #include <tessera/plan/pass/forward_pass.hpp>
 
 namespace tessera {
@@ -15,14 +16,14 @@ namespace {
 /// sum of all contributions.
 struct Contribution {
   SlotId slot;
-  Along placement;
+  Placements placements;
 };
 
 /// Turns the backward half of a pass into actions. Records by storage which layers still need its
 /// contents, so that a gradient is overwritten only if a single layer needs it.
 class BackwardPass {
  public:
-  BackwardPass(const PlanInput& input, const detail::LayerPlacements& placements,
+  BackwardPass(const PlanInput& input, const detail::PlacedLayers& placements,
                detail::PassTensors& tensors, detail::ForwardPass& forward)
       : input_(input),
         layers_(input.model.layers),
@@ -46,18 +47,18 @@ class BackwardPass {
     if (gradient != no_slot) add(size() - 1, {gradient, forward_.of_loss()});
     for (const Size l : forward_.crossing(layers.end())) {
       if (!needs_gradient_[l]) continue;
-      const Along placement = at_.output_gradient(l);
-      const SlotId gradient = new_gradient(l, placement);
+      const Placements& placements = at_[l].output_gradient;
+      const SlotId gradient = new_gradient(l, placements);
       tensors_.chunk().output_gradients.push_back(
           {gradient, forward_.tag_of(l, layers.end(), true)});
-      add(l, {gradient, placement});
+      add(l, {gradient, placements});
     }
     for (Size l = layers.end() - 1; l >= layers.begin; --l)
       if (needs_gradient_[l]) lower_layer(l);
     for (const Size l : forward_.crossing(layers.begin))
       if (needs_gradient_[l])
         tensors_.chunk().input_gradients.push_back(
-            {gradient_of(l, at_.output_gradient(l)), forward_.tag_of(l, layers.begin, true)});
+            {gradient_of(l, at_[l].output_gradient), forward_.tag_of(l, layers.begin, true)});
   }
 
  private:
@@ -73,29 +74,30 @@ class BackwardPass {
   }
 
   /// Returns the producer's contribution with these placements, or nullptr.
-  Contribution* find(Size producer, Along placement) {
+  Contribution* find(Size producer, const Placements& placements) {
     for (Contribution& held : contributions_[producer])
-      if (tensors_.alike(held.placement, placement)) return &held;
+      if (held.placements == placements) return &held;
     return nullptr;
   }
 
   /// Adds a contribution, or accumulates it into the one with the same placement. In a fixed order,
   /// contributions are added in the order of their layers, each after its sum over `model`.
   void add_or_accumulate(Size producer, Contribution contribution) {
-    Contribution* const held = find(producer, contribution.placement);
+    Contribution* const held = find(producer, contribution.placements);
     if (held == nullptr || input_.numerics.reproducible) return add(producer, contribution);
-    held->slot = writable(producer, held->slot, contribution.placement);
+    held->slot = writable(producer, held->slot, contribution.placements);
     tensors_.accumulate(contribution.slot, held->slot, true);
   }
 
-  SlotId new_gradient(Size producer, Along placement, SlotId in_memory_of = no_slot) {
+  SlotId new_gradient(Size producer, const Placements& placements, SlotId in_memory_of = no_slot) {
     return tensors_.add(layers_[producer].name + ".gradient", TensorRole::gradient,
-                        detail::PassTensors::output_of(layers_[producer]), placement, in_memory_of);
+                        detail::PassTensors::output_of(layers_[producer]), placements,
+                        in_memory_of);
   }
 
   /// Returns the sum of all contributions, with the placement that the layer's backward pass needs.
   /// Throws Error (usage) if no layer reads the output.
-  SlotId gradient_of(Size l, Along needed) {
+  SlotId gradient_of(Size l, const Placements& needed) {
     std::vector<Contribution>& given = contributions_[l];
     if (given.empty())
       throw Error(ExitCode::usage, "model: no layer reads the output of " + layers_[l].name);
@@ -103,8 +105,7 @@ class BackwardPass {
     for (const Contribution& one : given) {
       SlotId id = one.slot;
       if (!tensors_.as_needed(id, needed)) {
-        const bool in_place = one.placement.model.is_partial() && needed.model.is_replicate() &&
-                              differ_along_model(one.placement, needed) && is_only_user(id, l);
+        const bool in_place = detail::is_sum(one.placements, needed) && is_only_user(id, l);
         id = new_gradient(
             l, needed,
             in_place && tensors_.type_of(needed) == tensors_.slot(id).type ? id : no_slot);
@@ -125,9 +126,9 @@ class BackwardPass {
   }
 
   /// Returns a slot that layer `l` may add to: `id` if no other layer needs it, else a copy.
-  SlotId writable(Size l, SlotId id, Along placement) {
+  SlotId writable(Size l, SlotId id, const Placements& placements) {
     if (is_only_user(id, l)) return id;
-    const SlotId copy = new_gradient(l, placement);
+    const SlotId copy = new_gradient(l, placements);
     tensors_.accumulate(id, copy, false);
     users(id).erase(l);
     users(copy).insert(l);
@@ -141,7 +142,7 @@ class BackwardPass {
   void lower_layer(Size l) {
     const LayerSpec& layer = layers_[l];
     const LayerRow& row = row_of(layer);
-    const SlotId dy = gradient_of(l, at_.output_gradient(l));
+    const SlotId dy = gradient_of(l, at_[l].output_gradient);
     contributions_[l].clear();
 
     const bool splits_weights = splits_weights_of(layer);
@@ -201,10 +202,10 @@ class BackwardPass {
     }
     tensors_.pass_on(sent, sum, Phase::finish);
     if (input_.has_copies()) {
-      const SlotId rounded = new_gradient(producer, at_.input_gradient(l, 1));
+      const SlotId rounded = new_gradient(producer, at_[l].input_gradients[1]);
       tensors_.accumulate(std::exchange(sum, rounded), rounded, false);
     }
-    contributions.push_back({producer, {sum, at_.input_gradient(l, 1)}});
+    contributions.push_back({producer, {sum, at_[l].input_gradients[1]}});
   }
 
   /// Returns the backward pass of a layer, with the tensors that it reads.
@@ -228,13 +229,13 @@ class BackwardPass {
         row.expression.inputs[i].gradient_indices().empty())
       return gradients.push_back(no_slot);
     if (row.passes_gradient(layers_[l])) {
-      contributions.push_back({producer, {dy, at_.output_gradient(l)}});
+      contributions.push_back({producer, {dy, at_[l].output_gradient}});
       return gradients.push_back(dy);
     }
-    const Along placement = at_.input_gradient(l, i);
+    const Placements& placements = at_[l].input_gradients[i];
     // `adds` is one flag for all inputs, so only layers with one input add.
     if (row.adds_gradient && layers_[l].inputs.size() == 1 && !input_.numerics.reproducible)
-      if (const Contribution* held = find(producer, placement);
+      if (const Contribution* held = find(producer, placements);
           held != nullptr && held->slot != dy && is_only_user(held->slot, producer)) {
         backward.adds = true;
         return gradients.push_back(held->slot);
@@ -243,8 +244,8 @@ class BackwardPass {
       return id != no_slot && tensors_.storage_of(id) == tensors_.storage_of(dy);
     });
     const bool in_place = row.gradient_in_place && is_only_user(dy, l) && !is_taken;
-    const SlotId dx = new_gradient(producer, placement, in_place ? dy : no_slot);
-    contributions.push_back({producer, {dx, placement}});
+    const SlotId dx = new_gradient(producer, placements, in_place ? dy : no_slot);
+    contributions.push_back({producer, {dx, placements}});
     gradients.push_back(dx);
   }
 
@@ -267,7 +268,7 @@ class BackwardPass {
 
   const PlanInput& input_;
   const std::vector<LayerSpec>& layers_;
-  const detail::LayerPlacements& at_;
+  const detail::PlacedLayers& at_;
   detail::PassTensors& tensors_;
   detail::ForwardPass& forward_;
   std::map<Size, std::set<Size>> users_;  ///< by storage, the layers whose gradient it holds
@@ -275,15 +276,36 @@ class BackwardPass {
   std::vector<std::vector<Contribution>> contributions_;  ///< by layer
 };
 
+detail::PlacedLayers placed_layers(const PlanInput& input, const std::vector<Layout>& along_model,
+                                   const detail::PassTensors& tensors) {
+  const std::vector<Layout> along_context = context_layouts(input);
+  detail::PlacedLayers placed(along_model.size());
+  for (std::size_t l = 0; l < placed.size(); ++l) {
+    const Layout &model = along_model[l], &context = along_context[l];
+    const bool by_expert = input.split_experts(input.model.layers[l]) > 0;
+    const auto all = [&](const std::vector<Placement>& by_model,
+                         const std::vector<Placement>& by_context) {
+      std::vector<Placements> placements;
+      for (std::size_t i = 0; i < by_model.size(); ++i)
+        placements.push_back(tensors.placed(by_model[i], by_context[i], by_expert));
+      return placements;
+    };
+    placed[l] = {all(model.inputs, context.inputs),
+                 all(model.input_gradients, context.input_gradients),
+                 tensors.placed(model.output, context.output, by_expert),
+                 tensors.placed(model.output_gradient, context.output_gradient, by_expert)};
+  }
+  return placed;
+}
+
 }  // namespace
 
 PassPlan make_passes(const PlanInput& input, const std::vector<Layout>& layouts,
                      const std::vector<Range>& chunks) {
-  detail::LayerPlacements placements{layouts, context_layouts(input), {}};
-  for (const LayerSpec& layer : input.model.layers)
-    placements.experts.push_back(input.split_experts(layer));
   detail::PassTensors tensors(input);
-  detail::ForwardPass forward(input, placements, tensors);
+  const detail::PlacedLayers placements = placed_layers(input, layouts, tensors);
+  detail::ForwardPass forward(input, placements, tensors.placed(loss_placement(input, layouts)),
+                              tensors);
   BackwardPass backward(input, placements, tensors, forward);
   forward.add_batch();
   for (const Range& layers : chunks) {

@@ -1,64 +1,103 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+
 #include <tessera/nn/layers/layer_row.hpp>
 #include <tessera/plan/grains.hpp>
 #include <tessera/plan/pass/pass_tensors.hpp>
+#include <tessera/tensor/redistribute_plan.hpp>
+#include <tessera/tensor/transition.hpp>
 
 namespace tessera::detail {
 namespace {
 
-/// Returns the placements of the scratch for packed messages: along the axis of the call, an
-/// all-to-all packs the rank's own rows, other transitions the whole tensor.
-Along packed_placements(const Slot& from, const RedistributedBlock& block) {
-  Along packed = from.along();
-  packed.experts = block.ranks == RankSet::expert ? 0 : from.experts;
-  const bool exchanges = transition(block.before, block.after) == Transition::all_to_all;
-  if (block.ranks != RankSet::expert)
-    (block.ranks == RankSet::model ? packed.model : packed.context) =
-        exchanges ? Placement::shard(0) : Placement::replicate();
-  return packed;
-}
-
-/// Returns the call of a redistribution; none if the transition is local.
-std::optional<MoveCall> call_of(const RedistributedBlock& block) {
-  const auto operation = operation_of(transition(block.before, block.after));
-  if (!operation) return std::nullopt;
-  return MoveCall{block.ranks, *operation};
+RankSet ranks_along(const std::string& axis) {
+  if (axis == "model") return RankSet::model;
+  return axis == "context" ? RankSet::context : RankSet::expert;
 }
 
 }  // namespace
 
-SlotId PassTensors::add(std::string path, TensorRole role, Extent of, Along along,
-                        SlotId in_memory_of) {
-  return add(std::move(path), role, of, along, type_of(along), in_memory_of);
+bool is_sum(const Placements& terms, const Placements& whole) {
+  for (std::size_t axis = 0; axis < terms.size(); ++axis)
+    if (terms[axis] != whole[axis] && !(terms[axis].is_partial() && whole[axis].is_replicate()))
+      return false;
+  return terms != whole;
 }
 
-SlotId PassTensors::add(std::string path, TensorRole role, Extent of, Along along, DType type,
-                        SlotId in_memory_of) {
-  Placements placements = replicated(input_.mesh);
-  for (const std::string& axis : batch_axes(input_.mesh))
-    placements[*input_.mesh.find(axis)] = Placement::shard(0);
-  if (const auto model = input_.mesh.find("model")) placements[*model] = along.model;
-  if (const auto context = input_.mesh.find("context")) placements[*context] = along.context;
-  Cuts cuts = cuts_of(placements);
-  if (const auto expert = input_.mesh.find("expert"); along.experts > 0) {
-    std::erase_if(cuts, [&](const Cut& cut) { return cut.axes.front() == *expert; });
-    cuts.push_back({1, {*expert}, of.columns / along.experts});
-    placements[*expert] = by_columns;
+PassTensors::PassTensors(const PlanInput& input)
+    : input_(input),
+      batch_axes_(batch_axes(input.mesh)),
+      samples_(first_microbatch_samples(input)),
+      own_samples_(microbatch_samples(input, 0, 0).count),
+      group_samples_(group_samples(input, input.batch_size, 0, 0)) {
+  Size positions = input.model.input_positions;
+  for (const LayerSpec& layer : input.model.layers) {
+    positions = std::max({positions, layer.in_positions, layer.positions});
+    experts_ = std::max(experts_, layer.experts);
   }
+  if (positions > 1) columns_ = 2;
+}
+
+Placements PassTensors::placed(Placement model, Placement context, bool by_expert) const {
+  Placements placements = replicated(input_.mesh);
+  for (const std::string& axis : batch_axes_)
+    placements[*input_.mesh.find(axis)] = Placement::shard(0);
+  const auto place = [&](const char* name, Placement placement, int rows) {
+    if (input_.mesh.size_of(name) == 1) return;
+    if (placement.is_shard()) placement = Placement::shard(placement == by_rows ? rows : columns_);
+    placements[*input_.mesh.find(name)] = placement;
+  };
+  place("model", model, 0);
+  place("context", context, 1);
+  place("expert", by_expert ? by_columns : by_rows, 0);
+  return placements;
+}
+
+bool PassTensors::are_terms(const Placements& placements) {
+  return std::any_of(placements.begin(), placements.end(),
+                     [](const Placement& placement) { return placement.is_partial(); });
+}
+
+/// Returns the cuts of a tensor: samples by the axes of the batch, positions, rows as one, columns.
+Cuts PassTensors::cuts(const Placements& placements, Size columns,
+                       const std::vector<std::string>& batch) const {
+  Cuts cuts;
+  const auto add = [&](const std::string& name, bool of_columns, std::size_t joined = 1) {
+    const auto axis = input_.mesh.find(name);
+    if (!axis || !placements[*axis].is_shard()) return;
+    const int dimension = placements[*axis].dim();
+    if ((dimension == columns_) != of_columns) return;
+    const Size unit = of_columns && name == "expert" ? columns / experts_ : 1;
+    cuts.push_back({static_cast<std::size_t>(dimension), {*axis}, unit, joined});
+  };
+  for (const std::string& name : batch) add(name, false);
+  add("context", false);
+  add("model", false, static_cast<std::size_t>(columns_));
+  for (const char* name : {"model", "expert", "context"}) add(name, true);
+  return cuts;
+}
+
+SlotId PassTensors::add(std::string path, TensorRole role, Extent of, const Placements& placements,
+                        SlotId in_memory_of) {
+  return add(std::move(path), role, of, placements, type_of(placements), in_memory_of);
+}
+
+SlotId PassTensors::add(std::string path, TensorRole role, Extent of, const Placements& placements,
+                        DType type, SlotId in_memory_of) {
   Slot slot{.path = std::move(path),
             .role = role,
-            .shape = {samples_ * of.positions, of.columns},
+            .shape = {samples_, of.columns},
             .placements = placements,
-            .along_model = along.model,
             .type = type,
-            .positions = of.positions,
-            .experts = along.experts,
-            .cuts = std::move(cuts),
-            .along_context = along.context};
+            .cuts = cuts(placements, of.columns, batch_axes_)};
+  if (columns_ == 2) slot.shape.insert(slot.shape.begin() + 1, of.positions);
+  slot.by_expert = placement_along("expert", placements, input_.mesh) == Placement::shard(columns_);
+  slot.batch_cuts = batch_axes_.size() - (slot.by_expert ? 1 : 0);
   if (in_memory_of != no_slot) {
     slot.storage = storage_of(in_memory_of);
   } else if (role != TensorRole::batch) {
-    const Size elements = num_elements(local_shape(slot, along, samples_of_first(), first_));
+    const Size elements =
+        num_elements(local_shape(slot, samples_of(slot.by_expert), input_.mesh, 0));
     slot.storage = static_cast<Size>(pass_.storages.size());
     pass_.storages.push_back({elements * size_of(slot.type)});
   }
@@ -66,53 +105,54 @@ SlotId PassTensors::add(std::string path, TensorRole role, Extent of, Along alon
   return next_slot() - 1;
 }
 
-/// Returns the placements between two that differ along several axes. `expert` splits what the
-/// other axes leave, and `model` splits the rows of a share of positions; so the one that splits
-/// further comes last, and goes first.
-Along PassTensors::halfway(const Along& before, const Along& after) const {
-  const bool moves_columns = splits_layers() && before.model != after.model,
-             moves_positions = splits_positions() && before.context != after.context;
-  Along between = after;
-  if (before.experts != after.experts && (moves_columns || moves_positions)) {
-    between = before.experts > 0 ? before : after;
-    between.experts = 0;
-  } else if (moves_columns && moves_positions) {
-    between = before.context.is_shard(0) ? before : after;
-    between.model = before.context.is_shard(0) ? after.model : before.model;
-  }
-  return between;
-}
-
 void PassTensors::redistribute(SlotId from, SlotId to, bool may_overwrite) {
-  const Along before = slot(from).along(), after = slot(to).along();
-  if (slot(from).type != slot(to).type) {
-    const Slot like = slot(to);
-    const bool in_place =
-        may_overwrite && after.model.is_replicate() && differ_along_model(before, after);
-    const SlotId sum = add(like.path + ".sum", like.role, extent_of(like), after, slot(from).type,
-                           in_place ? from : no_slot);
+  const Slot before = slot(from), after = slot(to);
+  if (before.type != after.type) {
+    const bool in_place = may_overwrite && is_sum(before.placements, after.placements);
+    const SlotId sum = add(after.path + ".sum", after.role, extent_of(after), after.placements,
+                           before.type, in_place ? from : no_slot);
     redistribute(from, sum, may_overwrite);
     return accumulate(sum, to, false);
   }
-  if (const Along between = halfway(before, after); !alike(between, after)) {
-    const bool in_place = between.model.is_partial() && after.model.is_replicate() &&
-                          differ_along_model(between, after);
-    const SlotId middle = add(slot(to).path + ".moved", slot(to).role, extent_of(slot(to)), between,
-                              slot(from).type, in_place ? to : no_slot);
-    redistribute(from, middle, false);
-    return redistribute(middle, to, true);
+  // Ranks with other samples move nothing to each other, so their axes do not cut here.
+  const Size columns = after.shape.back();
+  Shape shape = after.shape;
+  shape[0] = group_samples_;
+  Placements now = before.placements;
+  for (const RedistributeStep& step :
+       plan_redistribute(shape, now, after.placements, input_.mesh, 0,
+                         [&](const Placements& p) { return cuts(p, columns, {"expert"}); })) {
+    now[step.axis] = step.to;
+    SlotId next = to;
+    if (now != after.placements)
+      next = add(after.path + ".moved", after.role, extent_of(after), now, before.type,
+                 is_sum(now, after.placements) ? to : no_slot);
+    move(std::exchange(from, next), next, step.axis);
   }
-  const RedistributedBlock block =
-      redistributed_block(slot(from), after, samples_of_first(), first_);
+}
+
+void PassTensors::move(SlotId from, SlotId to, std::size_t axis) {
+  const MovedBlock block =
+      moved_block(slot(from), slot(to), axis,
+                  samples_of(slot(from).by_expert || slot(to).by_expert), input_.mesh, 0);
+  const Transition made = transition(block.before, block.after);
+  const Axis& along = input_.mesh.axes()[axis];
   SlotId scratch = no_slot;
-  if (packed_elements(block.before, block.after, block.shape, block.num_ranks, 0) > 0)
-    scratch = add(slot(to).path + ".packed", TensorRole::scratch, extent_of(slot(to)),
-                  packed_placements(slot(from), block), slot(from).type);
-  emit(Move{from, to, scratch, call_of(block)});
+  if (packed_elements(block.before, block.after, block.shape, along.size, 0) > 0) {
+    // An all-to-all packs the rank's own rows, other transitions the whole tensor.
+    Placements packed = slot(from).placements;
+    if (made != Transition::all_to_all)
+      packed[axis] = Placement::replicate();
+    else if (packed[axis].is_shard(columns_))
+      packed[axis] = slot(to).placements[axis];
+    scratch = add(slot(to).path + ".packed", TensorRole::scratch, extent_of(slot(to)), packed,
+                  slot(from).type);
+  }
+  emit(Move{from, to, scratch, axis, ranks_along(along.name), operation_of(made)});
 }
 
 bool PassTensors::rings(const LayerSpec& layer) const {
-  return splits_positions() && !row_of(layer).expression.streamed.empty() &&
+  return ring_size() > 1 && !row_of(layer).expression.streamed.empty() &&
          input_.context_attention == ContextAttention::ring;
 }
 
@@ -120,8 +160,9 @@ SlotId PassTensors::add_shifted(SlotId keys, TensorRole role, Size shift) {
   const Slot like = slot(keys);
   const bool is_gradient = role == TensorRole::gradient;
   const SlotId id = add(like.path + (is_gradient ? ".gradient" : ""), role, extent_of(like),
-                        like.along(), is_gradient ? input_.state_type : like.type);
-  pass_.slots.back().shift = shift % ring_size();
+                        like.placements, is_gradient ? input_.state_type : like.type);
+  for (Cut& cut : pass_.slots.back().cuts)
+    if (cut.axes.front() == *input_.mesh.find("context")) cut.shift = shift % ring_size();
   return id;
 }
 

@@ -5,12 +5,16 @@
 #include <utility>
 #include <vector>
 
-#include <tessera/plan/grains.hpp>
-#include <tessera/plan/layout/layouts.hpp>
+#include <tessera/nn/layers/layer_spec.hpp>
 #include <tessera/plan/pass/pass.hpp>
-#include <tessera/plan/plan.hpp>
+#include <tessera/plan/plan_input.hpp>
+#include <tessera/tensor/placement.hpp>
 
 namespace tessera::detail {
+
+/// Returns true if a sum turns the first placements into the second ones: they differ only along
+/// axes where terms become whole. The sum can replace its terms.
+bool is_sum(const Placements& terms, const Placements& whole);
 
 /// The PassPlan under construction: adds slots and appends actions ("emits" them). Makes the
 /// actions that move or add tensors.
@@ -21,12 +25,7 @@ class PassTensors {
     Size positions, columns;
   };
 
-  explicit PassTensors(const PlanInput& input)
-      : input_(input),
-        samples_(first_microbatch_samples(input)),
-        first_{.model_ranks = input.mesh.size_of("model"),
-               .context_ranks = input.mesh.size_of("context"),
-               .expert_ranks = input.mesh.size_of("expert")} {}
+  explicit PassTensors(const PlanInput& input);
 
   PassPlan take() { return std::move(pass_); }
   ChunkPass& chunk() { return pass_.chunks.back(); }
@@ -42,42 +41,37 @@ class PassTensors {
   const Slot& slot(SlotId id) const { return pass_.slots[id]; }
   Size storage_of(SlotId id) const { return slot(id).storage; }
   static Extent output_of(const LayerSpec& layer) { return {layer.positions, layer.out}; }
-  static Extent extent_of(const Slot& slot) { return {slot.positions, slot.shape[1]}; }
+  static Extent extent_of(const Slot& slot) { return {slot.positions(), slot.shape.back()}; }
 
-  /// Returns true if the axis `model` has several ranks.
-  bool splits_layers() const { return first_.model_ranks > 1; }
-  bool splits_positions() const { return first_.context_ranks > 1; }
-  /// Returns true if tensors with these placements are the same on this mesh.
-  bool alike(Along a, Along b) const {
-    return (!splits_layers() || a.model == b.model) &&
-           (!splits_positions() || a.context == b.context) && a.experts == b.experts;
-  }
+  /// Returns the placements of a tensor from its rows and columns along `model` and `context`
+  /// (Layout). It is Shard(sample) along the axes of the batch. Rows along `context` are positions;
+  /// along `model`, samples and positions as one. `by_expert`: `expert` splits the columns.
+  Placements placed(Placement model, Placement context = by_rows, bool by_expert = false) const;
   /// Returns true if a tensor can be read with the placements `needed` as it is.
-  bool as_needed(SlotId id, Along needed) const { return alike(slot(id).along(), needed); }
+  bool as_needed(SlotId id, const Placements& needed) const {
+    return slot(id).placements == needed;
+  }
   /// Returns the type of a tensor with these placements. Terms of a sum over ranks have the state
   /// type, all other tensors the compute type.
-  DType type_of(Along along) const {
-    return are_terms(along) ? input_.state_type : input_.compute_type;
+  DType type_of(const Placements& placements) const {
+    return are_terms(placements) ? input_.state_type : input_.compute_type;
   }
-  bool are_terms(Along along) const {
-    return (splits_layers() && along.model.is_partial()) ||
-           (splits_positions() && along.context.is_partial());
-  }
+  static bool are_terms(const Placements& placements);
 
-  /// Adds a slot and returns its position. It is Shard(0) along the batch axes. It
-  /// shares the memory of `in_memory_of` if that is given; else it gets a storage of its own,
-  /// unless it is the batch, which is not in the frame. The first overload uses type_of(along).
-  SlotId add(std::string path, TensorRole role, Extent of, Along along,
+  /// Adds a slot and returns its position. It shares the memory of `in_memory_of` if that is given;
+  /// else it gets a storage of its own, unless it is the batch, which is not in the frame. The
+  /// first overload uses type_of(placements).
+  SlotId add(std::string path, TensorRole role, Extent of, const Placements& placements,
              SlotId in_memory_of = no_slot);
-  SlotId add(std::string path, TensorRole role, Extent of, Along along, DType type,
+  SlotId add(std::string path, TensorRole role, Extent of, const Placements& placements, DType type,
              SlotId in_memory_of = no_slot);
 
-  /// Emits the redistributions of `from` to `to`, one for each axis along which their placements
-  /// differ, and a conversion if their types differ. `may_overwrite`: no later action reads `from`.
+  /// Emits the moves of plan_redistribute() from `from` to `to`, and a conversion if their types
+  /// differ. `may_overwrite`: no later action reads `from`.
   void redistribute(SlotId from, SlotId to, bool may_overwrite);
   /// True if keys and values go round the ranks of `context`.
   bool rings(const LayerSpec& layer) const;
-  Size ring_size() const { return first_.context_ranks; }
+  Size ring_size() const { return input_.mesh.size_of("context"); }
   /// Adds a slot like that of keys and values, for those of the rank `shift` places before or, with
   /// the role `gradient`, for their gradients in the state type.
   SlotId add_shifted(SlotId keys, TensorRole role, Size shift);
@@ -89,14 +83,17 @@ class PassTensors {
   void accumulate(SlotId from, SlotId to, bool adds);
 
  private:
-  Along halfway(const Along& before, const Along& after) const;
-  SampleCounts samples_of_first() const {
-    return {microbatch_samples(input_, 0, 0).count, group_samples(input_, input_.batch_size, 0, 0)};
-  }
+  Cuts cuts(const Placements& placements, Size columns,
+            const std::vector<std::string>& batch) const;
+  Size samples_of(bool by_expert) const { return by_expert ? group_samples_ : own_samples_; }
+  void move(SlotId from, SlotId to, std::size_t axis);
 
   const PlanInput& input_;
-  Size samples_;     ///< samples of the first microbatch on all ranks together
-  AlongRank first_;  ///< the rank with the largest blocks
+  std::vector<std::string> batch_axes_;
+  Size samples_;                      ///< samples of the first microbatch on all ranks together
+  Size own_samples_, group_samples_;  ///< those of rank 0, and of all ranks along `expert` with it
+  Size experts_ = 1;                  ///< experts of each layer of experts
+  int columns_ = 1;                   ///< dimension of the columns
   PassPlan pass_;
   List list_ = &ChunkPass::forward;
 };

@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <utility>
+
+#include <tessera/plan/layout/slot.hpp>
+
+namespace tessera {
+
+Shape local_shape(const Slot& slot, Size samples, const MeshShape& mesh, Size rank,
+                  std::optional<std::size_t> whole_along) {
+  Piece piece{Shape(slot.shape.size(), 0), slot.shape};
+  piece.extent[0] = samples;
+  for (std::size_t c = slot.batch_cuts; c < slot.cuts.size(); ++c)
+    if (const Cut& cut = slot.cuts[c]; cut.axes.front() != whole_along)
+      apply(cut, piece, mesh, rank);
+  return std::move(piece.extent);
+}
+
+MovedBlock moved_block(const Slot& from, const Slot& to, std::size_t axis, Size samples,
+                       const MeshShape& mesh, Size rank) {
+  const Shape all = local_shape(from, samples, mesh, rank, axis);
+  const std::size_t columns = all.size() - 1;
+  Shape shape{all[0], columns == 2 ? all[1] : 1, all[columns], 1};
+  for (const Slot* slot : {&from, &to})
+    for (const Cut& cut : slot->cuts) {
+      if (cut.axes.front() != axis) continue;
+      if (cut.dimension == columns)
+        shape[2] /= cut.unit, shape[3] = cut.unit;
+      else if (cut.joined > 1)
+        shape[0] *= std::exchange(shape[1], 1);
+      else if (cut.dimension == 1)
+        std::swap(shape[0], shape[1]);
+    }
+  const auto in_block = [&](Placement placement) {
+    if (!placement.is_shard()) return placement;
+    return Placement::shard(placement.is_shard(static_cast<int>(columns)) ? 2 : 0);
+  };
+  return {in_block(from.placements[axis]), in_block(to.placements[axis]), std::move(shape)};
+}
+
+}  // namespace tessera
