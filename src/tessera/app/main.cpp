@@ -7,16 +7,13 @@
 namespace tessera {
 namespace {
 
-Task task_for(const PlanOptions& options) {
-  return SingleTask([options](Size) { return plan_command(options); });
-}
+ExitCode run_alone(const PlanOptions& options) { return plan_command(options); }
+ExitCode run_alone(const CheckpointOptions& options) { return checkpoint_command(options); }
+ExitCode run_alone(const DiffOptions& options) { return diff_command(options); }
 
-Task task_for(const CheckpointOptions& options) {
-  return SingleTask([options](Size) { return checkpoint_command(options); });
-}
-
-Task task_for(const DiffOptions& options) {
-  return SingleTask([options](Size) { return diff_command(options); });
+template <class Options>
+Task task_for(const Options& options) {
+  return SingleTask([options](Size) { return run_alone(options); });
 }
 
 Task task_for(const TrainOptions& options) {

@@ -1,22 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <charconv>
 #include <ctime>
 #include <iomanip>
 #include <sstream>
 
 #include <tessera/app/stop_time.hpp>
 #include <tessera/base/error.hpp>
+#include <tessera/base/text.hpp>
 
 namespace tessera {
 namespace {
-
-/// Returns none unless the whole text is an integer that fits.
-std::optional<std::int64_t> integer_in(const std::string& text) {
-  std::int64_t value = 0;
-  const char* const end = text.data() + text.size();
-  const auto [stop, error] = std::from_chars(text.data(), end, value);
-  return stop == end && error == std::errc() ? std::optional(value) : std::nullopt;
-}
 
 /// Returns none unless this time exists in the local calendar and clock. The C library reads
 /// February 30 as March 2, so this compares the text with the result as text.
@@ -37,7 +29,7 @@ std::optional<std::int64_t> time_to_stop(const std::string& until, const Config&
   if (until.empty()) return std::nullopt;
   if (!config.checkpoint.enabled())
     throw ConfigError("--until", until, "needs checkpoint.directory");
-  if (const auto seconds = integer_in(until)) return seconds;
+  if (const auto seconds = number_of<std::int64_t>(until)) return seconds;
   if (const auto seconds = local_time_in(until)) return seconds;
   throw ConfigError("--until", until,
                     "must be a local date and time that exists, like 2026-11-24T06:00:00, or "
