@@ -62,6 +62,25 @@ void take_buffer() {
   sgemm("N", "N", &n, &n, &n, &one, &one, &n, &one, &n, &one, &product, &n);
 }
 
+/// The functions of the BLAS that is loaded; null if it has none.
+struct BlasThreads {
+  int (*get)() = nullptr;
+  void (*set)(int) = nullptr;
+  void (*set_long)(long) = nullptr;
+  bool is_openblas = false;
+};
+
+const BlasThreads& blas_threads() {
+  static const BlasThreads found = []() -> BlasThreads {
+    if (auto* set = find_symbol<void(int)>("openblas_set_num_threads"))
+      return {find_symbol<int()>("openblas_get_num_threads"), set, nullptr, true};
+    if (auto* set = find_symbol<void(int)>("MKL_Set_Num_Threads"))
+      return {find_symbol<int()>("MKL_Get_Max_Threads"), set};
+    return {nullptr, nullptr, find_symbol<void(long)>("bli_thread_set_num_threads")};
+  }();
+  return found;
+}
+
 // Returns the version of the oneDNN that this process has loaded; empty without one.
 std::string find_onednn() {
   // The struct that it returns begins with the three numbers.
@@ -156,39 +175,13 @@ int limit_blas_threads(int threads) {
   // So may OpenBLAS.
   auto* set_openmp = find_symbol<void(int)>("omp_set_num_threads");
   if (set_openmp != nullptr && !is_chosen) set_openmp(threads);
-  auto* set_threads = find_symbol<void(int)>("openblas_set_num_threads");
-  auto* get_threads = find_symbol<int()>("openblas_get_num_threads");
-  if (get_threads == nullptr) return 0;
-  const bool sets = set_threads != nullptr && !is_chosen;
-  check_buffers(1 + (sets ? std::max(0, threads - get_threads()) : 0));
-  if (sets) set_threads(threads);
+  const BlasThreads& blas = blas_threads();
+  if (!blas.is_openblas || blas.get == nullptr) return 0;
+  check_buffers(1 + (is_chosen ? 0 : std::max(0, threads - blas.get())));
+  if (!is_chosen) blas.set(threads);
   take_buffer();
-  return get_threads();
+  return blas.get();
 }
-
-namespace {
-
-/// The functions of the BLAS that is loaded; null if it has none.
-struct BlasThreads {
-  int (*get)() = nullptr;
-  void (*set)(int) = nullptr;
-  void (*set_long)(long) = nullptr;
-};
-
-BlasThreads find_blas_threads() {
-  if (auto* set = find_symbol<void(int)>("openblas_set_num_threads"))
-    return {find_symbol<int()>("openblas_get_num_threads"), set};
-  if (auto* set = find_symbol<void(int)>("MKL_Set_Num_Threads"))
-    return {find_symbol<int()>("MKL_Get_Max_Threads"), set};
-  return {nullptr, nullptr, find_symbol<void(long)>("bli_thread_set_num_threads")};
-}
-
-const BlasThreads& blas_threads() {
-  static const BlasThreads found = find_blas_threads();
-  return found;
-}
-
-}  // namespace
 
 OneBlasThread::OneBlasThread(bool applies) {
   if (!applies) return;
