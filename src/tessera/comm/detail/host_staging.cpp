@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <optional>
 #include <utility>
 
 #include <tessera/comm/detail/host_blocks.hpp>
@@ -7,28 +8,52 @@
 namespace tessera {
 namespace {
 
-/// One call whose buffers may be replaced by blocks of the pool.
+/// Replaces the memory of a buffer by a block of the pool during its life.
+class HostCopy {
+ public:
+  HostCopy(Buffer& buffer, HostBlockPool& pool, const Site& site)
+      : pool_(pool), block_(pool.take(buffer.bytes(), site)) {
+    buffer.data = block_.data();
+    buffer.host_accessible = true;
+    buffer.needs_fence = false;
+  }
+  HostCopy(const HostCopy&) = delete;
+  HostCopy& operator=(const HostCopy&) = delete;
+  ~HostCopy() { pool_.give_back(std::move(block_)); }
+
+ private:
+  HostBlockPool& pool_;
+  HostBlock block_;
+};
+
+bool reads_in(const Call& call, int rank) {
+  if (call.operation == Operation::broadcast) return call.peer == rank;
+  return call.operation != Operation::receive;
+}
+bool writes_out(const Call& call, int rank) {
+  if (call.operation == Operation::broadcast) return call.peer != rank;
+  return call.operation != Operation::send;
+}
+
+/// One call whose buffers may be copies in host memory.
 class StagedCall final : public PendingCall {
  public:
-  /// `everything`: replace buffers in host memory, too.
+  /// `everything`: copy buffers in host memory, too.
   StagedCall(const Call& call, int rank, bool everything, HostBlockPool& pool)
-      : original_(call), staged_(call), pool_(pool) {
+      : out_(call.out), staged_(call) {
+    const auto must_stage = [&](const Buffer& buffer) {
+      return buffer.count > 0 && (everything || !buffer.host_accessible);
+    };
     const bool one_view = call.in.data == call.out.data && call.in.count == call.out.count;
     const bool out_in_in = one_view || call.in_place;
-    if (must_stage(call.in, everything)) {
-      in_ = stage(staged_.in);
+    if (must_stage(call.in)) {
+      in_copy_.emplace(staged_.in, pool, call.site);
       if (reads_in(call, rank)) copy(call.in, staged_.in);
-      if (out_in_in) staged_.out = staged_.in.slice(offset_in(call), call.out.count);
+      const auto before = static_cast<char*>(call.out.data) - static_cast<char*>(call.in.data);
+      if (out_in_in) staged_.out = staged_.in.slice(before / size_of(call.in.type), call.out.count);
     }
-    if (!out_in_in && must_stage(call.out, everything)) out_ = stage(staged_.out);
-    copy_back_ = writes_out(call, rank) && staged_.out.data != call.out.data;
-  }
-  StagedCall(const StagedCall&) = delete;
-  StagedCall& operator=(const StagedCall&) = delete;
-  ~StagedCall() override {
-    pending_.reset();
-    pool_.give_back(std::move(in_));
-    pool_.give_back(std::move(out_));
+    if (!out_in_in && must_stage(call.out)) out_copy_.emplace(staged_.out, pool, call.site);
+    copies_back_ = writes_out(call, rank) && staged_.out.data != call.out.data;
   }
 
   void run(Transport& next) {
@@ -44,38 +69,15 @@ class StagedCall final : public PendingCall {
 
  private:
   void finish() const {
-    if (copy_back_) copy(staged_.out, original_.out);
-  }
-  static bool must_stage(const Buffer& buffer, bool everything) {
-    return buffer.count > 0 && (everything || !buffer.host_accessible);
-  }
-  static bool reads_in(const Call& call, int rank) {
-    if (call.operation == Operation::broadcast) return call.peer == rank;
-    return call.operation != Operation::receive;
-  }
-  static bool writes_out(const Call& call, int rank) {
-    if (call.operation == Operation::broadcast) return call.peer != rank;
-    return call.operation != Operation::send;
-  }
-  /// Elements of `in` before `out`, which lies in it.
-  static Size offset_in(const Call& call) {
-    return (static_cast<char*>(call.out.data) - static_cast<char*>(call.in.data)) /
-           size_of(call.in.type);
-  }
-  HostBlock stage(Buffer& buffer) {
-    HostBlock block = pool_.take(buffer.bytes(), original_.site);
-    buffer.data = block.data();
-    buffer.host_accessible = true;
-    buffer.needs_fence = false;
-    return block;
+    if (copies_back_) copy(staged_.out, out_);
   }
 
-  Call original_;
+  Buffer out_;
   Call staged_;
-  HostBlockPool& pool_;
-  HostBlock in_, out_;
-  bool copy_back_ = false;
-  std::unique_ptr<PendingCall> pending_;  ///< of a call that was only started
+  std::optional<HostCopy> in_copy_, out_copy_;
+  bool copies_back_ = false;
+  std::unique_ptr<PendingCall>
+      pending_;  ///< of a call that was only started; ends before the copies
 };
 
 class HostStaging final : public Transport {
