@@ -51,13 +51,7 @@ void check_time(const Communicator& ranks, double seconds, const Limits& limits)
 Outcome run_on_group(const Group& group, const Limits& limits, const std::function<void()>& work) {
   const Outcome mine = outcome_of(work);
   const WaitLimit limit("the end of a case", longest_run(limits.case_seconds));
-  const auto agreed = agree_on_outcome(group.raw.get(), mine, grace_seconds(limits));
-  if (agreed) return *agreed;
-  int rank = 0;
-  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
-  const std::string message = fmt::format("rank {}: {}", rank, mine.message);
-  log_error(message);
-  abort_job(mine.code, message);
+  return first_failure(group.raw.get(), mine, grace_seconds(limits)).named();
 }
 
 void sleep_until_all_arrive(const Limits& limits, MPI_Comm comm, const Site& site) {

@@ -12,7 +12,6 @@
 #endif
 
 #include <tessera/process/host_info.hpp>
-#include <tessera/process/thread_binding.hpp>
 #include <tessera/process/threads.hpp>
 
 #include "expect_error.hpp"
@@ -126,7 +125,8 @@ std::vector<int> processors_of_threads(int threads) {
 }
 
 TEST(Threads, RunOnOneCoreEachUntilTheBindingEnds) {
-  const std::vector<std::vector<int>> places = own_places();
+  std::vector<std::vector<int>> places;
+  for (const auto& [core, processors] : own_cores()) places.push_back(processors);
   const auto threads = static_cast<int>(places.size());
   const auto all = static_cast<int>(cpu_set().size());
   {

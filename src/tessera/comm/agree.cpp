@@ -9,7 +9,7 @@ void raise_first_failure(const Communicator& comm, const Outcome& mine, Site sit
   Outcome first = mine;
   if (comm.size() > 1) {
     const detail::ControlCall call(comm, site);
-    first = first_failure(call.ranks(), mine, no_time_limit, site)->outcome;
+    first = first_failure(call.ranks(), mine, no_time_limit, site).outcome;
   }
   if (first.failed()) throw Error(first.code, first.message);
 }

@@ -8,7 +8,7 @@
 #include <tessera/base/pair_tree.hpp>
 #include <tessera/comm/detail/call_check.hpp>
 #include <tessera/comm/detail/communicator_state.hpp>
-#include <tessera/process/wait_limit.hpp>
+#include <tessera/process/watchdog.hpp>
 
 namespace tessera {
 namespace {
@@ -76,9 +76,8 @@ void connect(CommunicatorState& state, MpiHandle control, const Site& site) {
   check_mpi(MPI_Comm_get_attr(comm, MPI_TAG_UB, &max_tag, &found), "MPI_Comm_get_attr", site);
   state.max_tag = found ? *max_tag : 32767;
   state.transport = make_transport(comm, state.rank, *state.world, site);
-  if (state.world->watchdog) {
-    state.group = state.world->watchdog->watch(comm, state.axis, site);
-  }
+  if (state.world->options.timeout_seconds > 0)
+    state.group = std::make_unique<WatchedGroup>(comm, state.axis, site);
   state.control = std::move(control);
 }
 
@@ -99,9 +98,7 @@ Communicator Communicator::world(const CommOptions& options, Site site) {
   MpiHandle control = MpiHandle::duplicate(MPI_COMM_WORLD, site);
   int size = 0;
   check_mpi(MPI_Comm_size(control.get(), &size), "MPI_Comm_size", site);
-  if (size > 1 && options.timeout_seconds > 0) {
-    world->watchdog = std::make_unique<Watchdog>(control.get(), options.timeout_seconds, site);
-  }
+  if (size > 1 && options.timeout_seconds > 0) link_watchdogs(control.get(), site);
   StatePtr state = make_state(std::move(world), "world");
   connect(*state, std::move(control), site);
   return Communicator(std::move(state));
@@ -175,6 +172,7 @@ Request Communicator::start_call(const Call& call, std::any views) const {
   prepare(state, call);
   auto flight = std::make_unique<detail::InFlight>();
   flight->comm = state_;
+  flight->operation = call.operation;
   flight->views = std::move(views);
   flight->watched = scope.waited_for();
   flight->pending = state.transport->start(sums_in_tree_ ? in_tree_order(call) : call);

@@ -26,16 +26,16 @@ Request::~Request() { require_finished(); }
 void Request::require_finished() noexcept {
   if (!call_) return;
   if (std::uncaught_exceptions() > 0) return call_->abandon();
-  log_from_this_rank(fmt::format(
-      "{} over axis {} started at {}: its request was destroyed before it completed",
-      name_of(call_->watched.operation), call_->comm->axis, to_string(call_->watched.site)));
+  log_from_this_rank(
+      fmt::format("{} over axis {} started at {}: its request was destroyed before it completed",
+                  call_->watched.what, call_->comm->axis, to_string(call_->watched.site)));
   abort_job(ExitCode::communication);
 }
 
 void Request::wait() {
   if (!call_) return;
   const std::unique_ptr<detail::InFlight> call = std::move(call_);
-  const detail::CallScope scope(*call->comm, call->watched);
+  const detail::CallScope scope(*call);
   try {
     call->pending->advance(true);
   } catch (...) {
@@ -47,7 +47,7 @@ void Request::wait() {
 bool Request::test() {
   if (!call_) return true;
   // MPI moves messages in here, so profilers see it as time of the call.
-  const Region region(call_->comm->region_name(call_->watched.operation));
+  const Region region(call_->comm->region_name(call_->operation));
   try {
     if (!call_->pending->advance(false)) return false;
   } catch (...) {

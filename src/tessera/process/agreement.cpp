@@ -8,7 +8,9 @@
 
 #include <tessera/base/timer.hpp>
 #include <tessera/process/agreement.hpp>
+#include <tessera/process/log.hpp>
 #include <tessera/process/mpi_error.hpp>
+#include <tessera/process/runtime.hpp>
 #include <tessera/process/share_text.hpp>
 
 namespace tessera {
@@ -29,33 +31,33 @@ bool wait_for(MPI_Request& request, double seconds, const Site& site) {
 
 }  // namespace
 
-std::optional<FirstFailure> first_failure(MPI_Comm comm, const Outcome& mine, double grace_seconds,
-                                          const Site& site) {
-  // Static, because the request outlives this call if time runs out.
-  static int failed, any;
-  failed = mine.failed() ? 1 : 0;
+Outcome FirstFailure::named() const {
+  if (everywhere || outcome.message.empty()) return outcome;
+  return {outcome.code, fmt::format("rank {}: {}", rank, outcome.message)};
+}
+
+FirstFailure first_failure(MPI_Comm comm, const Outcome& mine, double grace_seconds,
+                           const Site& site) {
+  const int failed = mine.failed() ? 1 : 0;
+  int any = 0;
   MPI_Request request = MPI_REQUEST_NULL;
   check_mpi(MPI_Iallreduce(&failed, &any, 1, MPI_INT, MPI_MAX, comm, &request), "MPI_Iallreduce",
             site);
-  if (!wait_for(request, mine.failed() ? grace_seconds : no_time_limit, site)) return std::nullopt;
-  if (any == 0) return FirstFailure{};
+  if (!wait_for(request, mine.failed() ? grace_seconds : no_time_limit, site)) {
+    const std::string message = fmt::format("rank {}: {}", log_rank(), mine.message);
+    log_error(message);
+    abort_job(mine.code, message);
+  }
+  if (any == 0) return {};
 
   // A text holds the code as one byte and the message. It is empty if the rank has not failed.
   const auto texts =
       gather_texts(comm, mine.failed() ? static_cast<char>(mine.code) + mine.message : "", site);
   const auto first =
       std::find_if(texts.begin(), texts.end(), [](auto& text) { return text != ""; });
-  return FirstFailure{{static_cast<ExitCode>(first->front()), first->substr(1)},
-                      static_cast<int>(first - texts.begin()),
-                      std::count(texts.begin(), texts.end(), *first) == std::ssize(texts)};
-}
-
-std::optional<Outcome> agree_on_outcome(MPI_Comm comm, const Outcome& mine, double grace_seconds) {
-  std::optional<FirstFailure> first = first_failure(comm, mine, grace_seconds);
-  if (!first) return std::nullopt;
-  if (!first->everywhere && !first->outcome.message.empty())
-    first->outcome.message = fmt::format("rank {}: {}", first->rank, first->outcome.message);
-  return first->outcome;
+  return {{static_cast<ExitCode>(first->front()), first->substr(1)},
+          static_cast<int>(first - texts.begin()),
+          std::count(texts.begin(), texts.end(), *first) == std::ssize(texts)};
 }
 
 }  // namespace tessera

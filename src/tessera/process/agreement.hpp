@@ -2,7 +2,6 @@
 #pragma once
 
 #include <limits>
-#include <optional>
 
 #include <mpi.h>
 
@@ -16,20 +15,17 @@ struct FirstFailure {
   Outcome outcome{};
   int rank = 0;
   bool everywhere = true;  ///< every rank has this outcome
+
+  /// Returns the outcome. Its message begins with "rank N: " unless every rank has the same one.
+  Outcome named() const;
 };
 
 inline constexpr double no_time_limit = std::numeric_limits<double>::infinity();
 
 /// Collective over `comm`; returns the same on every rank. A rank that failed waits for the others
 /// for `grace_seconds`. If some have not called this by then, they probably wait for a message of
-/// the failed rank, and the result is empty on this rank. A rank that did not fail waits without a
-/// limit.
-std::optional<FirstFailure> first_failure(MPI_Comm comm, const Outcome& mine,
-                                          double grace_seconds = no_time_limit,
-                                          const Site& site = Site::current());
-
-/// Returns the outcome of first_failure(). Its message begins with "rank N: " unless every rank has
-/// the same outcome.
-std::optional<Outcome> agree_on_outcome(MPI_Comm comm, const Outcome& mine, double grace_seconds);
+/// the failed rank, so it reports its error and ends the job.
+FirstFailure first_failure(MPI_Comm comm, const Outcome& mine, double grace_seconds = no_time_limit,
+                           const Site& site = Site::current());
 
 }  // namespace tessera

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <optional>
 #include <string>
 #include <type_traits>
 #include <utility>
 
 #include <tessera/base/error.hpp>
+#include <tessera/base/site.hpp>
 
 namespace tessera {
 
@@ -33,6 +35,24 @@ Outcome outcome_of(F&& f) {
     }
   } catch (...) {
     return describe_current_exception();
+  }
+}
+
+/// Runs f on every rank and returns its result. If f throws on any rank, every rank throws the
+/// Error of the lowest failed rank, so that none waits for a rank that has left. Collective over
+/// `ranks`, for which there is a raise_first_failure(). f may make only those collective calls that
+/// fail on all ranks or on none.
+template <class Ranks, class F>
+auto collectively(const Ranks& ranks, F&& f, Site site = Site::current())
+    -> std::invoke_result_t<F> {
+  using Result = std::invoke_result_t<F>;
+  if constexpr (std::is_void_v<Result>) {
+    raise_first_failure(ranks, outcome_of(std::forward<F>(f)), site);
+  } else {
+    std::optional<Result> result;
+    const Outcome outcome = outcome_of([&] { result.emplace(std::forward<F>(f)()); });
+    raise_first_failure(ranks, outcome, site);
+    return std::move(*result);
   }
 }
 

@@ -6,8 +6,6 @@
 #include <optional>
 #include <thread>
 
-#include <fmt/format.h>
-
 #include <tessera/process/launch.hpp>
 #include <tessera/process/log.hpp>
 #include <tessera/process/run_main.hpp>
@@ -31,11 +29,7 @@ int run_main(int& argc, char**& argv, const std::function<ExitCode(Runtime&)>& b
     const Outcome mine = outcome_of([&] { return body(runtime); });
     // Staggered, so that usually one rank reports before its abort ends the others.
     const double stagger = 0.02 * std::min(runtime.world_rank(), 100);
-    const std::optional<Outcome> agreed = runtime.agree(mine, grace_seconds + stagger);
-    if (agreed) return report(*agreed);
-    const std::string message = fmt::format("rank {}: {}", runtime.world_rank(), mine.message);
-    log_error(message);
-    abort_job(mine.code, message);
+    return report(runtime.agree(mine, grace_seconds + stagger));
   } catch (...) {
     // The runtime could not start. It throws the same Error on every rank.
     const int code = report(describe_current_exception());

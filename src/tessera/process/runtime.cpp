@@ -24,9 +24,8 @@
 #include <tessera/process/runtime.hpp>
 #include <tessera/process/same_arguments.hpp>
 #include <tessera/process/share_text.hpp>
-#include <tessera/process/thread_binding.hpp>
 #include <tessera/process/threads.hpp>
-#include <tessera/process/wait_limit.hpp>
+#include <tessera/process/watchdog.hpp>
 
 namespace tessera {
 namespace {
@@ -38,10 +37,6 @@ bool mpi_is_initialized() {
   int flag = 0;
   MPI_Initialized(&flag);
   return flag != 0;
-}
-
-WaitLimit start_limit(const Site& site = Site::current()) {
-  return WaitLimit("the start", timeout_seconds(), site);
 }
 
 class MpiSession {
@@ -64,7 +59,7 @@ class MpiSession {
                                                        : "single";
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     MPI_Comm_size(MPI_COMM_WORLD, &size);
-    const WaitLimit limit = start_limit();
+    const WaitLimit limit("the start", timeout_seconds());
     MPI_Comm_dup(MPI_COMM_WORLD, &control);
     MPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_SHARED, rank, MPI_INFO_NULL, &node);
     MPI_Comm_rank(node, &local_rank);
@@ -90,7 +85,7 @@ class MpiSession {
 
 std::vector<std::string> texts_of_node(const MpiSession& mpi, const std::string& mine,
                                        const Site& site = Site::current()) {
-  const WaitLimit limit = start_limit(site);
+  const WaitLimit limit("the start", timeout_seconds(), site);
   return gather_texts(mpi.node, mine);
 }
 
@@ -98,18 +93,16 @@ std::vector<std::string> texts_of_node(const MpiSession& mpi, const std::string&
 std::vector<std::string> arguments_of_first(const MpiSession& mpi,
                                             const std::vector<std::string>& mine,
                                             const Site& site = Site::current()) {
-  const WaitLimit limit = start_limit(site);
+  const WaitLimit limit("the start", timeout_seconds(), site);
   const std::string first = broadcast_text(mpi.control, join(mine, std::string_view("\0", 1)));
   return mine.empty() && first.empty() ? mine : split_text(first, '\0');
 }
 
-/// Runs f on every rank. If it throws on any rank, every rank throws the same Error.
-template <class F>
-void on_all_ranks(const MpiSession& mpi, const F& f, const Site& site = Site::current()) {
-  const Outcome mine = outcome_of(f);
-  const WaitLimit limit = start_limit(site);
-  const Outcome outcome = *agree_on_outcome(mpi.control, mine, no_time_limit);
-  if (outcome.failed()) throw Error(outcome.code, outcome.message);
+/// If a rank has failed, every rank throws its Error. collectively() calls it.
+void raise_first_failure(const MpiSession& mpi, const Outcome& mine, const Site& site) {
+  const WaitLimit limit("the start", timeout_seconds(), site);
+  const Outcome first = first_failure(mpi.control, mine).named();
+  if (first.failed()) throw Error(first.code, first.message);
 }
 
 /// Checks the GPUs before Kokkos starts: Kokkos would end the process without an error line.
@@ -131,48 +124,37 @@ bool is_allowed(const char* variable) {
 /// Kokkos has picked a GPU on each rank.
 void check_shared_gpus(const MpiSession& mpi) {
   std::optional<Gpu> gpu;
-  on_all_ranks(mpi, [&] { gpu = own_gpu(); });
+  collectively(mpi, [&] { gpu = own_gpu(); });
   if (!gpu) return;
   const std::vector<std::string> identities = texts_of_node(mpi, gpu->identity);
-  on_all_ranks(mpi, [&] {
+  collectively(mpi, [&] {
     const std::optional<std::string> error = shared_gpu_error(identities);
     if (error && !is_allowed("TESSERA_ALLOW_SHARED_GPU")) throw Error(ExitCode::usage, *error);
   });
 }
 
+#if defined(KOKKOS_ENABLE_OPENMP) || defined(KOKKOS_ENABLE_THREADS)
+constexpr bool has_host_threads = true;
+#else
+constexpr bool has_host_threads = false;
+#endif
+
 /// Returns the cores that each rank of the node may run on. Kokkos binds threads later.
 std::vector<std::vector<int>> cores_of_node(const MpiSession& mpi) {
+  nlohmann::json own = nlohmann::json::array();
+  for (const auto& [core, processors] : own_cores()) own.push_back(core);
   std::vector<std::vector<int>> cores;
-  for (const std::string& text : texts_of_node(mpi, nlohmann::json(own_cores()).dump()))
+  for (const std::string& text : texts_of_node(mpi, own.dump()))
     cores.push_back(nlohmann::json::parse(text));
   return cores;
 }
 
-/// Returns nothing if Kokkos has no threads, or gets their number from the user.
-std::optional<int> choose_threads(const MpiSession& mpi, const std::vector<std::string>& arguments,
-                                  const std::vector<std::vector<int>>& cores) {
-#if defined(KOKKOS_ENABLE_OPENMP) || defined(KOKKOS_ENABLE_THREADS)
-  constexpr bool has_threads = true;
-#else
-  constexpr bool has_threads = false;
-#endif
-  std::optional<AskedNumber> asked;
-  on_all_ranks(mpi, [&] {
-    asked = asked_threads(arguments, std::getenv);
-    if (asked) check_threads(*asked, cpu_set(), has_threads);
-  });
-  if (!has_threads || asked) return std::nullopt;
-  return threads_of_rank(mpi.local_rank, cores);
-}
-
 /// Rank 0 warns if the threads of its node share cores.
-void warn_of_shared_cores(const MpiSession& mpi, const std::vector<std::vector<int>>& cores,
-                          const Site& site = Site::current()) {
-  int threads = Kokkos::DefaultHostExecutionSpace().concurrency();
-  {
-    const WaitLimit limit = start_limit(site);
-    MPI_Allreduce(MPI_IN_PLACE, &threads, 1, MPI_INT, MPI_SUM, mpi.node);
-  }
+void warn_of_shared_cores(const MpiSession& mpi, const std::vector<std::vector<int>>& cores) {
+  int threads = 0;
+  const int own = Kokkos::DefaultHostExecutionSpace().concurrency();
+  for (const std::string& text : texts_of_node(mpi, std::to_string(own)))
+    threads += std::stoi(text);
   const std::string warning = shared_cores_warning(cores, threads);
   if (!warning.empty() && !is_allowed("TESSERA_ALLOW_SHARED_CORES")) log_warning(warning);
 }
@@ -211,11 +193,17 @@ struct Runtime::State {
         blas(check_blas()) {
     if (launch) check_launch(*launch, mpi.size);
     set_log_rank(mpi.rank);
-    on_all_ranks(mpi, check_timeout_variable);
-    on_all_ranks(mpi, [&] { check_gpu_request(arguments); });
+    collectively(mpi, check_timeout_variable);
+    collectively(mpi, [&] { check_gpu_request(arguments); });
     const std::vector<std::vector<int>> cores = cores_of_node(mpi);
-    const std::optional<int> threads = choose_threads(mpi, arguments, cores);
-    on_all_ranks(mpi, [&] {
+    std::optional<int> threads;
+    collectively(mpi, [&] {
+      // Kokkos gets the number from the user, or has no threads.
+      const std::optional<AskedNumber> asked = asked_threads(arguments, std::getenv);
+      if (asked) check_threads(*asked, cpu_set(), has_host_threads);
+      if (has_host_threads && !asked) threads = threads_of_rank(mpi.local_rank, cores);
+    });
+    collectively(mpi, [&] {
       const bool starts_kokkos = !Kokkos::is_initialized();
       kokkos.emplace(argc, argv, threads);
       serial_below();  // rejects a bad value
@@ -246,17 +234,17 @@ const std::vector<std::string>& Runtime::arguments() const { return state_->argu
 void Runtime::check_same_arguments() const {
   const std::vector<std::string> mine(state_->arguments.begin() + 1, state_->arguments.end());
   const std::vector<std::string> first = arguments_of_first(state_->mpi, mine);
-  on_all_ranks(state_->mpi, [&] {
+  collectively(state_->mpi, [&] {
     const std::string error = other_arguments_error(mine, first, world_rank());
     if (!error.empty()) throw Error(ExitCode::usage, error);
   });
 }
 
-std::optional<Outcome> Runtime::agree(const Outcome& mine, double grace_seconds) const {
+Outcome Runtime::agree(const Outcome& mine, double grace_seconds) const {
   // A rank that failed ends the job itself after its grace, with a line that says more.
-  const double extra = mine.failed() && timeout_seconds() > 0 ? grace_seconds : 0;
-  const WaitLimit limit("the end of all ranks", timeout_seconds() + extra);
-  return agree_on_outcome(state_->mpi.control, mine, grace_seconds);
+  const double limit = timeout_seconds() > 0 ? timeout_seconds() + grace_seconds : 0;
+  const WaitLimit wait(end_of_all_ranks(limit));
+  return first_failure(state_->mpi.control, mine, grace_seconds).named();
 }
 
 void observe_abort(AbortObserver observer) {

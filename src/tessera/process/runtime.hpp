@@ -3,7 +3,6 @@
 
 #include <functional>
 #include <memory>
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -39,8 +38,9 @@ class Runtime {
   /// Throws the same Error (usage) on every rank if a rank has other arguments than rank 0. Those
   /// of Kokkos may differ, because they choose GPUs. Collective.
   void check_same_arguments() const;
-  /// Calls agree_on_outcome (agreement.hpp) over all ranks, on a communicator of its own.
-  std::optional<Outcome> agree(const Outcome& mine, double grace_seconds) const;
+  /// Returns the outcome on which all ranks agree (first_failure() of agreement.hpp), with the rank
+  /// that failed. Collective.
+  Outcome agree(const Outcome& mine, double grace_seconds) const;
 
  private:
   struct State;

@@ -3,9 +3,15 @@
 #include <charconv>
 #include <cstring>
 #include <fstream>
+#include <memory>
+#include <sched.h>
 #include <set>
 
+#include <Kokkos_Macros.hpp>
 #include <fmt/format.h>
+#ifdef KOKKOS_ENABLE_OPENMP
+#include <omp.h>
+#endif
 
 #include <tessera/base/error.hpp>
 #include <tessera/base/text.hpp>
@@ -27,6 +33,19 @@ std::string siblings_on_linux(int processor) {
   return text;
 }
 
+#ifdef KOKKOS_ENABLE_OPENMP
+/// Lets the calling thread run on these processors only. If the system refuses, nothing changes.
+void run_on(std::span<const int> processors) {
+  const int most = *std::max_element(processors.begin(), processors.end());
+  const std::size_t bytes = CPU_ALLOC_SIZE(most + 1);
+  const std::unique_ptr<cpu_set_t, void (*)(cpu_set_t*)> set(CPU_ALLOC(most + 1),
+                                                             [](cpu_set_t* p) { CPU_FREE(p); });
+  CPU_ZERO_S(bytes, set.get());
+  for (const int processor : processors) CPU_SET_S(processor, bytes, set.get());
+  sched_setaffinity(0, bytes, set.get());
+}
+#endif
+
 }  // namespace
 
 std::map<int, std::vector<int>> cores_of(std::span<const int> processors,
@@ -41,19 +60,7 @@ std::map<int, std::vector<int>> cores_of(std::span<const int> processors,
   return cores;
 }
 
-std::vector<int> own_cores() {
-  std::vector<int> cores;
-  for (const auto& [core, processors] : cores_of(cpu_set(), siblings_on_linux))
-    cores.push_back(core);
-  return cores;
-}
-
-std::vector<std::vector<int>> own_places() {
-  std::vector<std::vector<int>> places;
-  for (const auto& [core, processors] : cores_of(cpu_set(), siblings_on_linux))
-    places.push_back(processors);
-  return places;
-}
+std::map<int, std::vector<int>> own_cores() { return cores_of(cpu_set(), siblings_on_linux); }
 
 int threads_of_rank(int local_rank, std::span<const std::vector<int>> cores) {
   const std::vector<int>& mine = cores[local_rank];
@@ -100,6 +107,33 @@ void check_threads(const AskedNumber& asked, std::span<const int> processors,
       "(mpirun --map-by slot:PE={} --bind-to core; srun --cpus-per-task={})",
       counted(available, "processor"), number_ranges(processors), available, asked.number,
       asked.number);
+}
+
+bool should_bind_threads(const Environment& environment, int local_rank,
+                         std::span<const std::vector<int>> cores, int threads) {
+  for (const char* chosen : {"OMP_PROC_BIND", "OMP_PLACES", "KMP_AFFINITY", "GOMP_CPU_AFFINITY"})
+    if (environment(chosen) != nullptr) return false;
+  return threads > 1 && threads == std::ssize(cores[local_rank]) &&
+         threads == threads_of_rank(local_rank, cores);
+}
+
+ThreadBinding::ThreadBinding() {
+#ifdef KOKKOS_ENABLE_OPENMP
+  std::vector<std::vector<int>> places;
+  for (const auto& [core, processors] : own_cores()) places.push_back(processors);
+  if (places.size() < 2) return;
+  threads_ = static_cast<int>(places.size());
+#pragma omp parallel num_threads(threads_)
+  run_on(places[omp_get_thread_num()]);
+#endif
+}
+
+ThreadBinding::~ThreadBinding() {
+#ifdef KOKKOS_ENABLE_OPENMP
+  if (threads_ < 2) return;
+#pragma omp parallel num_threads(threads_)
+  run_on(cpu_set());
+#endif
 }
 
 }  // namespace tessera

@@ -18,10 +18,8 @@ namespace tessera {
 std::map<int, std::vector<int>> cores_of(std::span<const int> processors,
                                          const std::function<std::string(int)>& siblings);
 
-/// Returns the cores that this process may run on, each by its lowest processor.
-std::vector<int> own_cores();
-/// Returns the processors of each of own_cores() that this process may run on.
-std::vector<std::vector<int>> own_places();
+/// Returns cores_of() the processors that this process may run on.
+std::map<int, std::vector<int>> own_cores();
 
 /// Returns the number of threads of a rank, at least 1: its cores, divided by the number of ranks
 /// of its node that may run on some of them. `cores[i]` holds the cores of the node's rank i.
@@ -41,5 +39,27 @@ std::optional<AskedNumber> asked_threads(const std::vector<std::string>& argumen
 /// if Kokkos was built without threads.
 void check_threads(const AskedNumber& asked, std::span<const int> processors,
                    bool kokkos_has_threads);
+
+/// Returns whether threads may be bound to cores: there are several, as many as this rank has
+/// cores, no other rank of the node may run on one of these cores, and the user has set no variable
+/// that binds threads.
+bool should_bind_threads(const Environment& environment, int local_rank,
+                         std::span<const std::vector<int>> cores, int threads);
+
+/// Binds each thread of OpenMP, the calling one included, to one core of this process, and frees
+/// them in its destructor. Does nothing without OpenMP, or if there is one thread.
+///
+/// A step has hundreds of barriers. If another process is busy on a core, threads that are not
+/// bound crowd on the other cores and spin there, while the thread for which they wait has none.
+class ThreadBinding {
+ public:
+  ThreadBinding();
+  ~ThreadBinding();
+  ThreadBinding(const ThreadBinding&) = delete;
+  ThreadBinding& operator=(const ThreadBinding&) = delete;
+
+ private:
+  int threads_ = 1;
+};
 
 }  // namespace tessera

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <string>
-#include <thread>
+#include <cstdint>
+#include <string_view>
 
 #include <tessera/base/site.hpp>
 
@@ -23,18 +23,35 @@ void check_timeout_variable();
 double timeout_seconds();
 void set_timeout_seconds(double seconds);
 
-/// Ends the job with ExitCode::communication and one line if this object lives longer than
-/// `seconds`; 0 means never. It guards waits in which the watchdog of `comm` does not run yet, or
-/// no longer: while MPI starts, while communicators of all ranks are made, and at the end. Its
-/// thread does not call MPI. Time in which the process was suspended does not count. There is no
-/// limit if the thread cannot be started.
+class WatchedGroup;
+
+/// A call that may wait for other ranks.
+struct WatchedCall {
+  std::string_view what;  ///< "all_reduce"; it outlives the call
+  Site site{};
+  double limit = 0;               ///< seconds; the watchdog ignores a call without a limit
+  WatchedGroup* group = nullptr;  ///< the ranks that make the call; null if it is unknown
+  int peer = -1;                  ///< of a message: the other rank, in the group
+  int tag = 0;                    ///< of a message
+  bool waiting = false;           ///< waits for a request, whose call has its number already
+  std::uint64_t number = 0;       ///< of a collective call among those of the group
+};
+
+/// The watchdog (watchdog.hpp) ends the job with ExitCode::communication and one line if this
+/// object lives longer than the limit of its call; 0 means never.
 class WaitLimit {
  public:
   /// `what` names the call that waits for other ranks, such as "MPI_Init_thread".
-  WaitLimit(const std::string& what, double seconds, const Site& site = Site::current());
+  WaitLimit(std::string_view what, double seconds, const Site& site = Site::current());
+  explicit WaitLimit(const WatchedCall& call);
+  ~WaitLimit();
+  WaitLimit(const WaitLimit&) = delete;
+  WaitLimit& operator=(const WaitLimit&) = delete;
+
+  const WatchedCall& call() const { return call_; }
 
  private:
-  std::jthread watcher_;  ///< its destructor stops it
+  WatchedCall call_;
 };
 
 }  // namespace tessera

@@ -14,8 +14,8 @@
 #include <tessera/comm/detail/call_check.hpp>
 #include <tessera/comm/detail/mpi_handle.hpp>
 #include <tessera/comm/detail/transport.hpp>
-#include <tessera/comm/detail/watchdog.hpp>
 #include <tessera/comm/request.hpp>
+#include <tessera/process/watchdog.hpp>
 
 namespace tessera::detail {
 
@@ -24,7 +24,6 @@ struct World {
   CommOptions options;
   BackendChoice backend;
   Ledger ledger;
-  std::unique_ptr<Watchdog> watchdog;  ///< null: off
 };
 
 /// The state behind a Communicator. With one rank it holds nothing of MPI.
@@ -40,7 +39,7 @@ struct CommunicatorState {
   Ledger::Counts* counts = nullptr;
   MpiHandle control;  ///< for splits and agreements, not for calls of the user
   std::unique_ptr<Transport> transport;
-  std::shared_ptr<WatchedGroup> group;  ///< null: the watchdog is off
+  std::unique_ptr<WatchedGroup> group;  ///< null: calls have no time limit
 
   const char* region_name(Operation operation) const {
     return region_names[static_cast<std::size_t>(operation)].c_str();
@@ -61,6 +60,7 @@ struct InFlight {
   }
 
   std::shared_ptr<CommunicatorState> comm;
+  Operation operation = Operation::barrier;
   std::any views;
   std::unique_ptr<PendingCall> pending;
   WatchedCall watched;  ///< in wait()
@@ -69,34 +69,33 @@ struct InFlight {
 /// Marks the time in which a call may block, for profilers and for the watchdog.
 class CallScope {
  public:
-  CallScope(const CommunicatorState& comm, const WatchedCall& call)
-      : region_(comm.region_name(call.operation)),
-        watchdog_(comm.world->watchdog.get()),
-        watched_(call) {
-    if (watchdog_ != nullptr) watchdog_->enter(watched_);
-  }
   CallScope(const CommunicatorState& comm, const Call& call)
-      : CallScope(comm,
-                  WatchedCall{comm.group.get(), call.operation, call.site, call.peer, call.tag}) {
+      : region_(comm.region_name(call.operation)), limit_(watched(comm, call)) {
     mark_event(bytes_event, [&] { return std::to_string(call.full().bytes()); });
   }
-  CallScope(const CallScope&) = delete;
-  CallScope& operator=(const CallScope&) = delete;
-  ~CallScope() {
-    if (watchdog_ != nullptr) watchdog_->leave();
-  }
+  /// The wait for a call in flight.
+  explicit CallScope(const InFlight& call)
+      : region_(call.comm->region_name(call.operation)), limit_(call.watched) {}
 
   /// Returns the numbered call, for a scope that waits for it later.
   WatchedCall waited_for() const {
-    WatchedCall call = watched_;
+    WatchedCall call = limit_.call();
     call.waiting = true;
     return call;
   }
 
  private:
+  static WatchedCall watched(const CommunicatorState& comm, const Call& call) {
+    return {.what = name_of(call.operation),
+            .site = call.site,
+            .limit = comm.group ? comm.world->options.timeout_seconds : 0,
+            .group = comm.group.get(),
+            .peer = is_point_to_point(call.operation) ? call.peer : -1,
+            .tag = call.tag};
+  }
+
   Region region_;
-  Watchdog* watchdog_;
-  WatchedCall watched_;
+  WaitLimit limit_;
 };
 
 /// Marks an exchange between the ranks of a communicator (two or more) that is not a call of the
