@@ -60,9 +60,9 @@ TEST(Scratch, IsUsedWholeAndNoOtherMemoryIsAllocated) {
         const HostView scratch = view_of(split.needed + spare, untouched);
         MpiSpy::reset();
         if (in_place) {
-          comm.ireduce_scatter(in, Scratch{scratch}).wait();
+          comm.ireduce_scatter(in, ReduceOp::sum, Scratch{scratch}).wait();
         } else {
-          comm.ireduce_scatter(in, out, Scratch{scratch}).wait();
+          comm.ireduce_scatter(in, out, ReduceOp::sum, {}, Scratch{scratch}).wait();
         }
         EXPECT_EQ(MpiSpy::count("MPI_Alloc_mem"), 0) << n;
         EXPECT_EQ(count_of(scratch, -1), split.needed) << n;
@@ -82,7 +82,7 @@ TEST(Scratch, MustBeLargeEnoughContiguousApartAndOfTheSameType) {
   const Split split = split_of(1000, comm);
   const HostView v = view_of(split.count, 1);
   const auto message = [&](const auto& scratch) {
-    return message_of([&] { comm.ireduce_scatter(v, Scratch{scratch}).wait(); });
+    return message_of([&] { comm.ireduce_scatter(v, ReduceOp::sum, Scratch{scratch}).wait(); });
   };
   expect_contains(message(view_of(split.needed - 1, 0)),
                   "the scratch View has " + std::to_string(split.needed - 1) + " elements, but " +

@@ -146,11 +146,12 @@ Communicator Communicator::in_tree() const {
   return ordered;
 }
 
-Call Communicator::in_tree_order(const Call& call) const {
-  Call ordered = call;
-  ordered.in_tree = size() > 2 && is_reduction(call.operation) && call.op == ReduceOp::sum &&
-                    (call.in.type == DType::float32 || call.in.type == DType::float64);
-  return ordered;
+/// A sum is added in a tree. Two ranks have only one order.
+Call Communicator::in_order(Call call) const {
+  call.in_tree = sums_in_tree_ && size() > 2 && is_reduction(call.operation) &&
+                 call.op == ReduceOp::sum &&
+                 (call.in.type == DType::float32 || call.in.type == DType::float64);
+  return call;
 }
 
 void Communicator::run(const Call& call) const {
@@ -158,11 +159,10 @@ void Communicator::run(const Call& call) const {
   if (state.size == 1) return prepare(state, call);
   const detail::CallScope scope(state, call);
   prepare(state, call);
-  if (sums_in_tree_) return state.transport->run(in_tree_order(call));
-  state.transport->run(call);
+  state.transport->run(in_order(call));
 }
 
-Request Communicator::start_call(const Call& call, std::any views) const {
+Request Communicator::start(const Call& call, std::any views, Scratch scratch) const {
   CommunicatorState& state = checked(state_);
   if (state.size == 1) {
     prepare(state, call);
@@ -174,8 +174,9 @@ Request Communicator::start_call(const Call& call, std::any views) const {
   flight->comm = state_;
   flight->operation = call.operation;
   flight->views = std::move(views);
+  flight->scratch = std::move(scratch);
   flight->watched = scope.waited_for();
-  flight->pending = state.transport->start(sums_in_tree_ ? in_tree_order(call) : call);
+  flight->pending = state.transport->start(in_order(call));
   return Request(std::move(flight));
 }
 

@@ -6,8 +6,8 @@
 #include <optional>
 #include <span>
 #include <string>
-#include <tuple>
 #include <type_traits>
+#include <utility>
 
 #include <tessera/base/site.hpp>
 #include <tessera/comm/buffer.hpp>
@@ -22,15 +22,18 @@ namespace detail {
 struct CommunicatorState;
 }
 
-/// A contiguous View of the caller in which a non-blocking reduce_scatter receives. It has at least
-/// reduce_scatter_scratch() elements (scratch.hpp). Like the other Views, it must not be used until
-/// the call has finished.
-template <class V>
+/// Memory in which a non-blocking reduce_scatter receives: a contiguous View of at least
+/// reduce_scatter_scratch() elements (scratch.hpp), which the request owns until the call has
+/// finished. Without one the call takes memory of the transport.
 struct Scratch {
-  V view;
+  Scratch() = default;
+  template <class V>
+  requires(Kokkos::is_view_v<V>) explicit Scratch(const V& v) : buffer(buffer_of(v)), view(v) {
+    static_assert(!std::is_const_v<typename V::value_type>, "the call writes the scratch");
+  }
+  std::optional<Buffer> buffer{};
+  std::any view{};
 };
-template <class V>
-Scratch(V) -> Scratch<V>;
 
 /// The number of elements of each rank's share, the same on all ranks. Nothing means the balanced
 /// split.
@@ -78,66 +81,57 @@ class Communicator {
   /// v becomes the elementwise sum, maximum or minimum of the v of all ranks.
   template <class V>
   void all_reduce(const V& v, ReduceOp op = ReduceOp::sum, Site site = Site::current()) const {
-    run(in_place<V>(Operation::all_reduce, v, op, -1, 0, site));
+    run(on_view<V>(Operation::all_reduce, v, site, op));
   }
   template <class V>
   Request iall_reduce(const V& v, ReduceOp op = ReduceOp::sum, Site site = Site::current()) const {
-    return start(in_place<V>(Operation::all_reduce, v, op, -1, 0, site), v);
+    return start(on_view<V>(Operation::all_reduce, v, site, op), v);
   }
 
   /// out becomes this rank's share of the elementwise reduction of the `in` of all ranks.
   template <class In, class Out>
   void reduce_scatter(const In& in, const Out& out, ReduceOp op = ReduceOp::sum,
                       ShareCounts counts = {}, Site site = Site::current()) const {
-    run(two_views(Operation::reduce_scatter, in, out, counts, {}, op, site));
+    run(on_views(Operation::reduce_scatter, in, out, site, counts, op));
   }
   template <class In, class Out>
   Request ireduce_scatter(const In& in, const Out& out, ReduceOp op = ReduceOp::sum,
-                          ShareCounts counts = {}, Site site = Site::current()) const {
-    return start(two_views(Operation::reduce_scatter, in, out, counts, {}, op, site), in, out);
+                          ShareCounts counts = {}, const Scratch& scratch = {},
+                          Site site = Site::current()) const {
+    Call call = on_views(Operation::reduce_scatter, in, out, site, counts, op);
+    call.scratch = scratch.buffer;
+    return start(call, std::pair(in, out), scratch);
   }
   /// In place: this rank's share of v becomes its share of the reduction. The rest of v is
   /// undefined after the call. Shares are the balanced split of the extent of v.
   template <class V>
   void reduce_scatter(const V& v, ReduceOp op = ReduceOp::sum, Site site = Site::current()) const {
-    run(own_share_of(Operation::reduce_scatter, v, op, site));
+    run(on_own_share(v, site, op));
   }
   template <class V>
-  Request ireduce_scatter(const V& v, ReduceOp op = ReduceOp::sum,
+  Request ireduce_scatter(const V& v, ReduceOp op = ReduceOp::sum, const Scratch& scratch = {},
                           Site site = Site::current()) const {
-    return start(own_share_of(Operation::reduce_scatter, v, op, site), v);
-  }
-  /// The same two with memory of the caller. They allocate nothing.
-  template <class In, class Out, class S>
-  Request ireduce_scatter(const In& in, const Out& out, const Scratch<S>& scratch,
-                          ReduceOp op = ReduceOp::sum, Site site = Site::current()) const {
-    return start(with(scratch, two_views(Operation::reduce_scatter, in, out, {}, {}, op, site)), in,
-                 out, scratch.view);
-  }
-  template <class V, class S>
-  Request ireduce_scatter(const V& v, const Scratch<S>& scratch, ReduceOp op = ReduceOp::sum,
-                          Site site = Site::current()) const {
-    return start(with(scratch, own_share_of(Operation::reduce_scatter, v, op, site)), v,
-                 scratch.view);
+    Call call = on_own_share(v, site, op);
+    call.scratch = scratch.buffer;
+    return start(call, v, scratch);
   }
 
   /// out becomes the concatenated `in` of all ranks. `in` may be this rank's share inside of out.
   template <class In, class Out>
   void all_gather(const In& in, const Out& out, ShareCounts counts = {},
                   Site site = Site::current()) const {
-    run(two_views(Operation::all_gather, in, out, counts, {}, ReduceOp::sum, site));
+    run(on_views(Operation::all_gather, in, out, site, counts));
   }
   template <class In, class Out>
   Request iall_gather(const In& in, const Out& out, ShareCounts counts = {},
                       Site site = Site::current()) const {
-    return start(two_views(Operation::all_gather, in, out, counts, {}, ReduceOp::sum, site), in,
-                 out);
+    return start(on_views(Operation::all_gather, in, out, site, counts), std::pair(in, out));
   }
 
   /// v becomes the v of the root.
   template <class V>
   void broadcast(const V& v, int root, Site site = Site::current()) const {
-    run(in_place<V>(Operation::broadcast, v, ReduceOp::sum, root, 0, site));
+    run(on_view<V>(Operation::broadcast, v, site, ReduceOp::sum, root));
   }
 
   /// Sends the next send_counts[i] elements of `in` to each rank i, and receives the next
@@ -145,27 +139,28 @@ class Communicator {
   template <class In, class Out>
   void all_to_all(const In& in, std::span<const Size> send_counts, const Out& out,
                   std::span<const Size> receive_counts, Site site = Site::current()) const {
-    run(two_views(Operation::all_to_all, in, out, send_counts, receive_counts, ReduceOp::sum,
-                  site));
+    Call call = on_views(Operation::all_to_all, in, out, site, send_counts);
+    call.receive_counts = receive_counts;
+    run(call);
   }
 
   /// Sends v to another rank, which receives a View of the same extent and type with the same tag.
   /// It may or may not wait until the message is received.
   template <class V>
   void send(const V& v, int destination, int tag, Site site = Site::current()) const {
-    run(in_place<const V>(Operation::send, v, ReduceOp::sum, destination, tag, site));
+    run(on_view<const V>(Operation::send, v, site, ReduceOp::sum, destination, tag));
   }
   template <class V>
   Request isend(const V& v, int destination, int tag, Site site = Site::current()) const {
-    return start(in_place<const V>(Operation::send, v, ReduceOp::sum, destination, tag, site), v);
+    return start(on_view<const V>(Operation::send, v, site, ReduceOp::sum, destination, tag), v);
   }
   template <class V>
   void receive(const V& v, int source, int tag, Site site = Site::current()) const {
-    run(in_place<V>(Operation::receive, v, ReduceOp::sum, source, tag, site));
+    run(on_view<V>(Operation::receive, v, site, ReduceOp::sum, source, tag));
   }
   template <class V>
   Request ireceive(const V& v, int source, int tag, Site site = Site::current()) const {
-    return start(in_place<V>(Operation::receive, v, ReduceOp::sum, source, tag, site), v);
+    return start(on_view<V>(Operation::receive, v, site, ReduceOp::sum, source, tag), v);
   }
 
   /// Returns once every rank has called it.
@@ -176,18 +171,18 @@ class Communicator {
   friend struct detail::CommunicatorState;
 
   template <class V>
-  static Call in_place(Operation operation, const V& v, ReduceOp op, int peer, int tag,
-                       const Site& site) {
+  static Call on_view(Operation operation, const V& v, const Site& site,
+                      ReduceOp op = ReduceOp::sum, int peer = -1, int tag = 0) {
     static_assert(std::is_const_v<V> || !std::is_const_v<typename V::value_type>,
                   "the call writes this View: its elements must not be const");
     const Buffer buffer = buffer_of(v);
     return {operation, site, buffer, buffer, op, peer, tag};
   }
 
-  /// `in` is all of v, `out` this rank's share of it.
+  /// A reduce_scatter of all of v, whose result is this rank's share of it.
   template <class V>
-  Call own_share_of(Operation operation, const V& v, ReduceOp op, const Site& site) const {
-    Call call = in_place<V>(operation, v, op, -1, 0, site);
+  Call on_own_share(const V& v, const Site& site, ReduceOp op) const {
+    Call call = on_view<V>(Operation::reduce_scatter, v, site, op);
     const Range own = balanced_split(call.in.count, size(), rank());
     call.out = call.in.slice(own.begin, own.count);
     call.balanced = call.in_place = true;
@@ -195,8 +190,8 @@ class Communicator {
   }
 
   template <class In, class Out>
-  static Call two_views(Operation operation, const In& in, const Out& out, ShareCounts counts,
-                        std::span<const Size> receive_counts, ReduceOp op, const Site& site) {
+  static Call on_views(Operation operation, const In& in, const Out& out, const Site& site,
+                       ShareCounts counts, ReduceOp op = ReduceOp::sum) {
     static_assert(std::is_same_v<typename In::non_const_value_type, typename Out::value_type>,
                   "both Views have the same element type, and that of `out` is not const");
     constexpr bool mixed = std::is_same_v<typename In::array_layout, Kokkos::LayoutLeft> !=
@@ -209,27 +204,14 @@ class Communicator {
             .out = buffer_of(out),
             .op = op,
             .balanced = !counts,
-            .counts = counts.value_or(std::span<const Size>()),
-            .receive_counts = receive_counts};
-  }
-
-  template <class S>
-  static Call with(const Scratch<S>& scratch, Call call) {
-    static_assert(!std::is_const_v<typename S::value_type>, "the call writes the scratch");
-    call.scratch = buffer_of(scratch.view);
-    return call;
+            .counts = counts.value_or(std::span<const Size>())};
   }
 
   void run(const Call& call) const;
-  /// Keeps `views` alive until the call has finished.
-  Request start_call(const Call& call, std::any views) const;
-  template <class... Views>
-  Request start(const Call& call, const Views&... views) const {
-    return start_call(call, std::tuple<Views...>(views...));
-  }
-
-  /// Returns the call, in a tree if it is a sum. Two ranks have only one order.
-  Call in_tree_order(const Call& call) const;
+  /// The request owns `views` and `scratch` until the call has finished.
+  Request start(const Call& call, std::any views, Scratch scratch = {}) const;
+  /// Returns the call in the order of sums of this handle.
+  Call in_order(Call call) const;
 
   std::shared_ptr<detail::CommunicatorState> state_;
   bool sums_in_tree_ = false;

@@ -54,8 +54,9 @@ void BucketTraffic<T>::reduce_scatter(const ReduceScatter& move, Size microbatch
   if (move.phase == Phase::start) {
     const Scratch room{scatter_scratch_};
     clear_padding(bucket);
-    return started(scatter_, in_place ? ranks.ireduce_scatter(whole, room)
-                                      : ranks.ireduce_scatter(whole, share, room));
+    return started(scatter_, in_place
+                                 ? ranks.ireduce_scatter(whole, ReduceOp::sum, room)
+                                 : ranks.ireduce_scatter(whole, share, ReduceOp::sum, {}, room));
   }
   const Region region("tessera::reduce_scatter");
   clear_padding(bucket);

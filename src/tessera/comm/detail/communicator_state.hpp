@@ -49,19 +49,20 @@ struct CommunicatorState {
   }
 };
 
-/// A call in flight. It keeps its communicator and Views alive.
+/// A call in flight. It keeps its communicator, its Views and its scratch alive.
 struct InFlight {
   /// Gives up a call that will not be completed. MPI may still write to the Views, so they are
   /// never freed.
   void abandon() noexcept {
     if (pending) pending->abandon();
-    static_cast<void>(new std::any(std::move(views)));
+    static_cast<void>(new auto(std::pair(std::move(views), std::move(scratch))));
     static_cast<void>(pending.release());
   }
 
   std::shared_ptr<CommunicatorState> comm;
   Operation operation = Operation::barrier;
   std::any views;
+  Scratch scratch;
   std::unique_ptr<PendingCall> pending;
   WatchedCall watched;  ///< in wait()
 };
