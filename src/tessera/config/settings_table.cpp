@@ -103,8 +103,9 @@ const Fields<Numerics>& numerics_fields() {
        "sum in an order that is the same on every mesh, so that all of them compute the same bits",
        fixed},
       {"numerics.grains", &C::grains,
-       "parts of a batch that are summed first, a power of two; every rank and microbatch gets "
-       "whole grains",
+       "parts of a batch that are summed first, a power of two; each of them is a microbatch of "
+       "one "
+       "rank",
        grains, needs_order, fixed},
       {"numerics.model_grains", &C::model_grains,
        "parts of the dimensions that the axis model may split, a power of two", grains, needs_order,
