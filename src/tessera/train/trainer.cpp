@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
-#include <numeric>
 #include <utility>
 
 #include <fmt/format.h>
@@ -11,7 +10,6 @@
 #include <tessera/checkpoint/same_training.hpp>
 #include <tessera/comm/agree.hpp>
 #include <tessera/comm/nodes.hpp>
-#include <tessera/comm/share_json.hpp>
 #include <tessera/config/config_agreement.hpp>
 #include <tessera/config/config_io.hpp>
 #include <tessera/config/config_rules.hpp>
@@ -102,25 +100,7 @@ void take_costs(const CheckpointStore& store, const CheckpointBytes& planned,
   metrics.last_checkpoint = store.last().string();
 }
 
-/// Returns true if training ends before its last epoch for want of a smaller validation loss.
-bool ends_early(const TrainingConfig& training, const TrainingMetrics& metrics) {
-  const auto best = metrics.best_validation();
-  const Size since_best =
-      std::count_if(metrics.validations.begin(), metrics.validations.end(),
-                    [&](const auto& one) { return one.epoch > (best ? best->epoch : 0); });
-  return training.patience > 0 && since_best >= training.patience &&
-         std::ssize(metrics.epoch_losses) < training.num_epochs;
-}
-
 }  // namespace
-
-std::optional<EpochValidation> TrainingMetrics::best_validation() const {
-  std::optional<EpochValidation> best;
-  for (const EpochValidation& one : validations)
-    if (std::isfinite(one.result.loss) && (!best || one.result.loss < best->result.loss))
-      best = one;
-  return best;
-}
 
 template <class T>
 Trainer<T>::Trainer(const ModelConfig& model, const TrainingConfig& training,
@@ -347,99 +327,6 @@ void Trainer<T>::save(TrainingMetrics& metrics, Reporter<T>& reporter, bool is_l
     if (is_last) store.finish();
   });
   saves_->schedule.saved();
-}
-
-/// Throws Error (wrong_result) if the last validation has a loss that is not finite. With patience,
-/// such a validation is one without a new smallest loss.
-template <class T>
-void Trainer<T>::check_validation(const TrainingMetrics& metrics) const {
-  const EpochValidation& last = metrics.validations.back();
-  collectively(world_, [&] {
-    if (config_.training.patience == 0 && !std::isfinite(last.result.loss))
-      throw Error(ExitCode::wrong_result,
-                  "training diverged: the validation loss of epoch {} is {}", last.epoch,
-                  std::isnan(last.result.loss) ? "not a number" : "infinite");
-  });
-}
-
-/// Decides after a validation if the training ends early. Returns true if its state is among the
-/// best ones, which are saved. Rank 0 decides for all, because ranks along `model` compute losses
-/// separately.
-template <class T>
-bool Trainer<T>::judge_validation(TrainingMetrics& metrics) const {
-  const Size kept = saves_ ? checkpointing_.config.keep_best : 0;
-  if (config_.training.patience == 0 && kept == 0) return false;
-  const auto& all = metrics.validations;
-  const double loss = all.back().result.loss;
-  const Size as_good = std::count_if(
-      all.begin(), all.end() - 1, [&](const auto& earlier) { return earlier.result.loss <= loss; });
-  const nlohmann::json verdict = broadcast_json(
-      world_, {ends_early(config_.training, metrics), std::isfinite(loss) && as_good < kept});
-  metrics.stopped_early = verdict.at(0);
-  return verdict.at(1);
-}
-
-template <class T>
-void Trainer<T>::run_epochs(const EpochObserver& observe, TrainingMetrics& metrics,
-                            Reporter<T>& reporter) {
-  const Size first = session_->steps(), batches = session_->data().num_batches();
-  NextMove move = NextMove::go_on;
-  if (const auto call = after_steps_.find(0); call != after_steps_.end()) call->second();
-  metrics.stopped_early = ends_early(config_.training, metrics);
-  for (Size epoch = static_cast<Size>(metrics.epoch_losses.size()) + 1;
-       epoch <= config_.training.num_epochs && move != NextMove::stop && !metrics.stopped_early;
-       ++epoch) {
-    Timer stepping;
-    const std::vector<double> losses = session_->run_epoch([&] {
-      if (reporter.is_due()) reporter.report(epoch, metrics.stepping_seconds + stepping.seconds());
-      bool is_written = false;
-      if (saves_) {
-        auto& [ranks, store, schedule] = *saves_;
-        move = schedule.after_step(session_->steps(), store.written_saves());
-        is_written = store.is_ready(schedule.written_everywhere());
-      }
-      const bool is_last = session_->batches_done() == batches;
-      const auto call = after_steps_.find(session_->steps() - first);
-      const bool has_call = call != after_steps_.end();
-      if (!is_last && move == NextMove::go_on && !is_written && !has_call) return true;
-      Kokkos::fence();
-      metrics.stepping_seconds += stepping.seconds();
-      if (has_call) call->second();
-      if (is_written) attempt(metrics, false, [&] { saves_->store.finish(); });
-      if (!is_last && move != NextMove::go_on) save(metrics, reporter, move == NextMove::stop);
-      stepping.restart();
-      return move != NextMove::stop;
-    });
-    if (losses.empty()) break;
-    const double loss =
-        std::accumulate(losses.begin(), losses.end(), 0.0) / static_cast<double>(losses.size());
-    metrics.epoch_losses.push_back(loss);
-    metrics.final_parts = named_parts(session_->plan().input, session_->epoch_parts());
-    // Ranks along `model` computed the loss separately, but must stop together.
-    collectively(world_, [&] {
-      if (!std::isfinite(loss))
-        throw Error(ExitCode::wrong_result, "training diverged: the loss of epoch {} is {}", epoch,
-                    std::isnan(loss) ? "not a number" : "infinite");
-    });
-    bool is_best = false;
-    if (session_->validates_after(epoch)) {
-      metrics.validations.push_back({epoch, session_->validate()});
-      reporter.validated(epoch, metrics.validations.back().result);
-      check_validation(metrics);
-      is_best = judge_validation(metrics);
-    }
-    const bool is_last = epoch == config_.training.num_epochs || metrics.stopped_early;
-    if (observe) observe(epoch, loss);
-    const bool ends = move == NextMove::stop || (saves_ && is_last && checkpointing_.config.at_end);
-    if (ends || is_best || move == NextMove::save) save(metrics, reporter, ends);
-  }
-  if (saves_) {
-    saves_->schedule.finish();
-    attempt(metrics, false, [&] { saves_->store.finish(); });
-  }
-  metrics.stopped = !metrics.stopped_early &&
-                    static_cast<Size>(metrics.epoch_losses.size()) < config_.training.num_epochs;
-  metrics.steps = session_->steps() - first;
 }
 
 TESSERA_INSTANTIATE_CLASS(Trainer);

@@ -162,9 +162,8 @@ class Trainer {
   using MakeData = typename TrainingSession<T>::MakeData;
   TrainingMetrics train(const Plan& plan, const MakeData& make_data, const EpochObserver& observe);
   Plan plan_of(const DataConfig& data) const;
+  struct Epochs;  ///< the loop of epochs and its hooks
   void run_epochs(const EpochObserver& observe, TrainingMetrics& metrics, Reporter<T>& reporter);
-  void check_validation(const TrainingMetrics& metrics) const;
-  bool judge_validation(TrainingMetrics& metrics) const;
   void open_saves();
   void read_checkpoint(const std::string& path, const TrainingState& state,
                        TrainingMetrics& metrics);
