@@ -25,18 +25,19 @@ class LayerAlone {
  public:
   LayerAlone(const LayerSpec& layer, Size samples) : layer_(layer), call_{layer_, gemm_, samples} {
     const LayerRow& row = row_of(layer_);
-    const Size rows_in = samples * layer_.in_positions, rows = samples * layer_.positions;
+    const Size rows = samples * layer_.positions(), columns = layer_.out();
     for (std::size_t i = 0; i < layer_.inputs.size(); ++i) {
-      call_.inputs[i] = drawn(rows_in, layer_.in, 1 + i);
-      call_.input_gradients[i] = drawn(rows_in, layer_.in, 3);
+      const Size rows_in = samples * layer_.positions_of(i), columns_in = layer_.columns_of(i);
+      call_.inputs[i] = drawn(rows_in, columns_in, 1 + i);
+      call_.input_gradients[i] = drawn(rows_in, columns_in, 3);
     }
     for (std::size_t p = 0; p < layer_.parameters.size(); ++p) {
       const Size n = num_elements(layer_.parameters[p].shape);
       call_.parameters[p] = allocate_zeros<float>("tessera::bench::parameter", n);
       call_.parameter_gradients[p] = allocate_zeros<float>("tessera::bench::gradient", n);
     }
-    call_.output = drawn(rows, layer_.out, 5);
-    call_.output_gradient = drawn(rows, layer_.out, 6);
+    call_.output = drawn(rows, columns, 5);
+    call_.output_gradient = drawn(rows, columns, 6);
     call_.saved = drawn(rows, row.saved_columns(layer_), 7);
     call_.scratch = allocate_zeros<float>("tessera::bench::scratch", row.scratch(layer_, samples));
   }
@@ -68,9 +69,8 @@ void add_layer(MicroContext& context, const std::string& name, LayerSpec layer, 
         });
 }
 
-LayerSpec over(Size in_positions, Size out_positions, LayerSpec layer) {
-  layer.in_positions = in_positions;
-  layer.positions = out_positions;
+LayerSpec over(Size positions, LayerSpec layer) {
+  layer.sizes.insert_or_assign('p', positions);
   return layer;
 }
 
@@ -117,22 +117,17 @@ void add_layer_benchmarks(MicroContext& context) {
   // The default of 1024 rows gives 16 sequences and 32 fields.
   const Size sequences = std::max<Size>(1, context.options().batch / 64);
   const Size fields = std::max<Size>(1, context.options().batch / 32);
-  add_layer(context, "layer_norm",
-            over(positions, positions, layer_norm("y", "u", 0, width, "embed")), sequences);
+  add_layer(context, "layer_norm", over(positions, layer_norm("y", "u", 0, width, "embed")),
+            sequences);
   add_layer(context, "gelu",
-            over(positions, positions, pointwise("y", "u", 0, 4 * width, Activation::gelu, "mlp")),
-            sequences);
+            over(positions, pointwise("y", "u", 0, 4 * width, Activation::gelu, "mlp")), sequences);
   add_layer(context, "gelu_without_bias",
-            over(positions, positions, pointwise("y", "u", 0, 4 * width, Activation::gelu)),
+            over(positions, pointwise("y", "u", 0, 4 * width, Activation::gelu)), sequences);
+  add_layer(context, "attention", over(positions, causal_attention("y", "u", 0, heads, head_width)),
             sequences);
-  add_layer(context, "attention",
-            over(positions, positions, causal_attention("y", "u", 0, heads, head_width)),
-            sequences);
-  const Size points = grid.n * grid.n;
-  add_layer(context, "fourier", over(points, 1, fourier("y", "u", 0, grid)), fields);
+  add_layer(context, "fourier", fourier("y", "u", 0, grid), fields);
   add_layer(context, "mode_product", mode_product("y", "u", 0, grid, 0), fields);
-  add_layer(context, "inverse_fourier", over(1, points, inverse_fourier("y", "u", 0, grid)),
-            fields);
+  add_layer(context, "inverse_fourier", inverse_fourier("y", "u", 0, grid), fields);
   const Size outputs = context.options().widths.back();
   add_loss(context, LossKind::mse, context.options().batch, outputs, outputs);
   add_loss(context, LossKind::cross_entropy, sequences * positions, vocabulary, 1);

@@ -72,7 +72,7 @@ Size append_scale(ModelSpec& model, Size input, Size width) {
   layer.name = "scale/output";
   layer.unit = "scale";
   layer.inputs = {input};
-  layer.in = layer.out = width;
+  layer.sizes = {{'c', width}};  // the index c of the expression
   layer.parameters = {{"factors", {width}, {"mlp"}, Initial::ones}};
   return model.append(layer);
 }

@@ -20,13 +20,12 @@ constexpr FourierGrid grid{6, 2, 3};
 /// Attention with 5 heads; with `share`, of a rank that reads keys and values of all positions.
 LayerSpec attention(Size positions, const SplitPart& share) {
   LayerSpec layer = causal_attention("y", "u", 0, 5, 3);
-  layer.in_positions = layer.positions = positions;
+  layer.sizes.emplace('p', positions);
   layer.share = share;
   if (share.parts > 1) {
-    layer.in_positions = layer.positions = share.own_count();
+    layer.sizes.at('p').own.count = share.own_count();
+    layer.sizes.emplace('t', positions);
     layer.inputs = {0, 1};
-    layer.second_in = 2 * layer.out;
-    layer.second_positions = positions;
   }
   return layer;
 }
@@ -42,10 +41,10 @@ std::vector<LayerSpec> layers() {
   const SplitPart share{{grid.n * grid.n, 3, 1, true}, 1};
   all.push_back(fourier("f", "u", 0, grid));
   all.back().share = share;
-  all.back().in_positions = share.own_count();
+  all.back().sizes.at('p').own.count = share.own_count();
   all.push_back(inverse_fourier("i", "u", 0, grid));
   all.back().share = share;
-  all.back().positions = share.own_count();
+  all.back().sizes.at('p').own.count = share.own_count();
   return all;
 }
 

@@ -36,8 +36,7 @@ struct Routed {
   }
   static LayerSpec layer(const Routing& routing, const Doubles& logits, Size samples) {
     LayerSpec layer = route("gates", "router", 0, routing);
-    layer.in_positions = layer.positions =
-        static_cast<Size>(logits.size()) / (samples * routing.experts);
+    layer.sizes.emplace('p', static_cast<Size>(logits.size()) / (samples * routing.experts));
     return layer;
   }
   Vector<double> sums;
@@ -178,7 +177,7 @@ Size capacity(Size experts, Size top_k, double factor, Size positions = 10) {
                                 .top_k = top_k,
                                 .capacity_factor = factor})
                                     .layers)
-    if (layer.routing.experts > 0) return layer.routing.capacity;
+    if (const auto* routing = std::get_if<Routing>(&layer.settings)) return routing->capacity;
   return 0;
 }
 

@@ -38,16 +38,13 @@ Size column(const FourierGrid& grid, Size mode, Size channel) {
 
 LayerSpec fourier_part(const FourierGrid& grid, Size rank, Size ranks) {
   LayerSpec layer = fourier("y", "u", LayerSpec::data, grid);
-  layer.positions = 1;
-  layer.out /= ranks;
-  layer.out_begin = rank * layer.out;
+  layer.sizes.at('q').own = balanced_split(2 * grid.modes, ranks, rank);
   return layer;
 }
 
 LayerSpec inverse_part(const FourierGrid& grid, Size rank, Size ranks) {
   LayerSpec layer = inverse_fourier("y", "u", LayerSpec::data, grid);
-  layer.in /= ranks;
-  layer.in_begin = rank * layer.in;
+  layer.sizes.at('q').own = balanced_split(2 * grid.modes, ranks, rank);
   return layer;
 }
 
@@ -68,7 +65,7 @@ TEST(Fourier, ModesAreMeansOverTheGrid) {
               for (Size p = 0; p < points; ++p)
                 sum += x[(s * points + p) * grid.width + c] * wave(grid, rank * own + mode, p);
               sum /= static_cast<double>(points);
-              const Size at = s * alone.layer.out + column(grid, mode, c);
+              const Size at = s * alone.layer.out() + column(grid, mode, c);
               EXPECT_NEAR(y[at], sum.real(), 1e-14);
               EXPECT_NEAR(y[at + grid.width], sum.imag(), 1e-14);
             }
@@ -88,7 +85,7 @@ TEST(InverseFourier, AddsUpModesAndTheirConjugates) {
             for (Size c = 0; c < grid.width; ++c) {
               double sum = 0;
               for (Size mode = 0; mode < own; ++mode) {
-                const Size at = s * alone.layer.in + column(grid, mode, c);
+                const Size at = s * alone.layer.in() + column(grid, mode, c);
                 const Complex value(x[at], x[at + grid.width]);
                 const double weight = (rank * own + mode) % grid.modes == 0 ? 1 : 2;
                 sum += weight * (value * std::conj(wave(grid, rank * own + mode, p))).real();
@@ -126,7 +123,7 @@ TEST(Fourier, PartsOfAGridAddTheirPointsToTheMeans) {
                                         << share.parts << ", rank " << rank);
         LayerSpec layer = fourier_part(grid, rank, 2);
         layer.share = share;
-        layer.in_positions = share.own_count();
+        layer.sizes.at('p').own.count = share.own_count();
         const LayerAlone<double> alone(layer, samples);
         const auto y = output_of(alone), x = to_host(alone.x[0]);
         const std::vector<Size> points = points_of(share);
@@ -134,11 +131,11 @@ TEST(Fourier, PartsOfAGridAddTheirPointsToTheMeans) {
           for (Size mode = 0; mode < own; ++mode)
             for (Size c = 0; c < grid.width; ++c) {
               Complex sum = 0;
-              for (Size p = 0; p < layer.in_positions; ++p)
-                sum += x[(s * layer.in_positions + p) * grid.width + c] *
+              for (Size p = 0; p < layer.positions_of(0); ++p)
+                sum += x[(s * layer.positions_of(0) + p) * grid.width + c] *
                        wave(grid, rank * own + mode, points[p]);
               sum /= static_cast<double>(grid.n * grid.n);
-              const Size at = s * layer.out + column(grid, mode, c);
+              const Size at = s * layer.out() + column(grid, mode, c);
               ASSERT_NEAR(y[at], sum.real(), 1e-14);
               ASSERT_NEAR(y[at + grid.width], sum.imag(), 1e-14);
             }
@@ -156,14 +153,14 @@ TEST(InverseFourier, PartsOfAGridHaveTheirPoints) {
         LayerSpec layer = inverse_part(grid, rank, 2);
         const LayerAlone<double> whole(layer, samples);
         layer.share = share;
-        layer.positions = share.own_count();
+        layer.sizes.at('p').own.count = share.own_count();
         const LayerAlone<double> alone(layer, samples);
         const auto y = output_of(alone), all = output_of(whole);
         const std::vector<Size> points = points_of(share);
         for (Size s = 0; s < samples; ++s)
-          for (Size p = 0; p < layer.positions; ++p)
+          for (Size p = 0; p < layer.positions(); ++p)
             for (Size c = 0; c < grid.width; ++c)
-              ASSERT_NEAR(y[(s * layer.positions + p) * grid.width + c],
+              ASSERT_NEAR(y[(s * layer.positions() + p) * grid.width + c],
                           all[(s * grid.n * grid.n + points[p]) * grid.width + c], 1e-13);
       }
 }

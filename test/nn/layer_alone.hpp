@@ -25,8 +25,8 @@ struct LayerAlone {
   explicit LayerAlone(const LayerSpec& spec, Size samples)
       : layer(spec),
         gemm(MatmulPrecision::strict, {most, most, most}),
-        y("y", samples * layer.positions, layer.out),
-        dy(normal_matrix<T>(samples * layer.positions, layer.out, 1)),
+        y("y", samples * layer.positions(), layer.out()),
+        dy(normal_matrix<T>(samples * layer.positions(), layer.out(), 1)),
         loss("loss", std::max<std::size_t>(1, terms_of(layer).size())) {
     call.samples = samples;
     for (std::size_t i = 0; i < layer.inputs.size(); ++i) {
@@ -47,10 +47,10 @@ struct LayerAlone {
     call.output_gradient = dy;
     call.saved = Matrix<State>("saved", y.extent(0), row_of(layer).saved_columns(layer));
     call.scratch = Vector<State>("scratch", row_of(layer).scratch(layer, samples));
-    const Size rows = samples * layer.in_positions;
+    const Size rows = samples * layer.positions_of(0);
     std::vector<State> classes;
     for (Size i = 0; i < rows; ++i)
-      classes.push_back(static_cast<State>((3 * i + 1) % std::max<Size>(1, layer.classes)));
+      classes.push_back(static_cast<State>((3 * i + 1) % layer.whole('v')));
     call.batch = {to_device<State>(classes, rows, 1), 11, 4, loss.data(), nullptr, State(0.25)};
   }
   LayerAlone(const LayerAlone&) = delete;

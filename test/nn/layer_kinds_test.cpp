@@ -22,14 +22,13 @@ using test::to_host;
 
 /// Sets the rows per sample of the inputs and the output.
 LayerSpec with_positions(Size positions, LayerSpec layer) {
-  layer.in_positions = layer.positions = positions;
+  layer.sizes.emplace('p', positions);
   return layer;
 }
 
 /// Every kind, and the parts of a rank for kinds whose kernels depend on where the part begins.
 std::vector<LayerSpec> kinds() {
   const FourierGrid grid{5, 2, 3};
-  const Size columns = grid.num_modes() * 2 * grid.width;
   const Routing routing{3, 2, 3, 0.7, 0.3};  // of 4 positions
   std::vector<LayerSpec> all{
       linear("linear", "u", 0, {"kernel", {3, 4}, {"embed", "mlp"}}),
@@ -60,30 +59,21 @@ std::vector<LayerSpec> kinds() {
       combine("combine", "u", 0, 1, 5, 4, routing),
       combine("sum over experts of a rank", "u", 0, 1, 5, 4, routing)};
   for (LayerSpec& layer : all) {
-    if (row_of(layer).name == "fourier") layer.positions = 1;
-    if (layer.name == "positions of a rank") {
-      layer.share = {{5, 2, 1, true}, 1};
-      layer = with_positions(layer.share.own_count(), layer);
-    }
+    const auto own = [&](char index) -> Range& { return layer.sizes.at(index).own; };
+    const auto share = [&](const SplitPart& positions) {
+      layer.share = positions;
+      own('p').count = positions.own_count();
+    };
+    if (layer.name == "positions of a rank") share({{5, 2, 1, true}, 1});
     if (layer.name == "rows of three ranks") layer.share = {{7, 3, 1, true}, 0};
-    if (layer.name == "rows of a table")
-      layer.parameters[0].begin = 3, layer.parameters[0].shape[0] = 4;
-    if (layer.name == "experts of a rank") layer.out_begin = 3, layer.out = 6;
-    if (layer.name == "sum over experts of a rank") layer.in_begin = layer.in = 5;
-    if (layer.name == "modes of a rank") layer.out_begin = layer.out = columns / 2;
-    if (layer.name == "points of a rank") {
-      layer.share = {{25, 3, 1, true}, 1};
-      layer.in_positions = layer.share.own_count();
-    }
-    if (layer.name == "at points of a rank") {
-      layer.share = {{25, 3}, 2};
-      layer.positions = layer.share.own_count();
-    }
-    if (layer.name == "factors of a rank") {
-      layer.share = {{25, 4, 1, true}, 3};
-      layer.in = layer.out = columns / 4;
-    }
-    if (layer.name == "sum over modes of a rank") layer.in_begin = layer.in = columns / 2;
+    if (layer.name == "rows of a table") own('v') = {3, 4}, layer.parameters[0].shape[0] = 4;
+    if (layer.name == "experts of a rank") own('e') = {1, 2};
+    if (layer.name == "sum over experts of a rank") own('e') = {1, 1};
+    if (layer.name == "modes of a rank") own('q') = {2, 2};
+    if (layer.name == "points of a rank") share({{25, 3, 1, true}, 1});
+    if (layer.name == "at points of a rank") share({{25, 3}, 2});
+    if (layer.name == "factors of a rank") layer.share = {{25, 4, 1, true}, 3}, own('m') = {6, 2};
+    if (layer.name == "sum over modes of a rank") own('q') = {2, 2};
   }
   for (const Activation activation : {Activation::identity, Activation::relu, Activation::tanh,
                                       Activation::sigmoid, Activation::gelu})
@@ -140,7 +130,7 @@ TEST(LayerKinds, GradientsAgreeWithFiniteDifferences) {
     for (std::size_t p = 0; p < parameters.size(); ++p) {
       // Only the rank with row 0 of the table adds the positions, but every rank has their
       // gradient.
-      if (p > 0 && layer.parameters[0].begin > 0) continue;
+      if (p > 0 && layer.part('v').begin > 0) continue;
       expect_differences(alone, alone.parameters[p], parameters[p]);
     }
   }
@@ -152,17 +142,17 @@ std::vector<ModelSpec> models_on_the_batch(LayerSpec layer) {
   std::vector<ModelSpec> models;
   for (std::size_t trained = 0; trained <= layer.inputs.size(); ++trained) {
     if (trained == 0 || layer.inputs.size() == 2) {
-      ModelSpec model{{}, layer.in, Initializer::lecun_normal, 42, layer.in_positions};
+      ModelSpec model{{}, layer.in(), Initializer::lecun_normal, 42, layer.positions_of(0)};
       const auto square = [&](Size width) {
         return ParameterSpec{"kernel", {width, width}, {"", ""}, Initial::drawn, 9};
       };
       const Size before =
           trained == 0
               ? LayerSpec::data
-              : model.append(linear("before", "before", LayerSpec::data, square(layer.in)));
+              : model.append(linear("before", "before", LayerSpec::data, square(layer.in())));
       for (std::size_t i = 0; i < layer.inputs.size(); ++i)
         layer.inputs[i] = i + 1 == trained ? before : LayerSpec::data;
-      model.append(linear("after", "after", model.append(layer), square(layer.out)));
+      model.append(linear("after", "after", model.append(layer), square(layer.out())));
       models.push_back(std::move(model));
     }
   }
@@ -171,21 +161,21 @@ std::vector<ModelSpec> models_on_the_batch(LayerSpec layer) {
 
 TEST(LayerKinds, TrainDirectlyOnTheBatch) {
   for (const LayerSpec& layer : kinds()) {
-    const bool is_part = layer.in_begin + layer.out_begin > 0 ||
-                         (!layer.parameters.empty() && layer.parameters[0].begin > 0);
-    const bool reads_equal_inputs = layer.second_in == 0 || layer.second_in == layer.in;
+    const bool is_part = layer.part('e').begin + layer.part('q').begin + layer.part('v').begin > 0;
+    const bool reads_equal_inputs =
+        layer.inputs.size() == 1 || layer.columns_of(0) == layer.columns_of(1);
     if (is_part || !reads_equal_inputs) continue;
     for (const ModelSpec& model : models_on_the_batch(layer)) {
       SCOPED_TRACE(testing::Message() << layer.name << ", " << model.layers.size() << " layers");
       const Size rows = batch_samples * model.input_positions;
       std::vector<double> classes;
       for (Size i = 0; i < rows; ++i)
-        classes.push_back(static_cast<double>(3 * i % std::max<Size>(1, layer.classes)));
+        classes.push_back(static_cast<double>(3 * i % layer.whole('v')));
       auto net = test::network(model, batch_samples, LossKind::mse);
       test::expect_gradient(
           net,
-          layer.classes > 0 ? to_device(classes, rows, 1)
-                            : normal_matrix<double>(rows, model.input_width, 8),
+          layer.sizes.contains('v') ? to_device(classes, rows, 1)
+                                    : normal_matrix<double>(rows, model.input_width, 8),
           normal_matrix<double>(batch_samples * model.output_positions(), model.output_width(), 9));
     }
   }

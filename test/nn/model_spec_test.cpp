@@ -57,9 +57,9 @@ TEST(ModelSpec, TheTutorialModelHas385Parameters) {
 
 TEST(ModelSpec, ActivationsFollowEveryProductButTheLast) {
   const ModelSpec model = mlp({.widths = {3, 5, 7, 2}, .activation = Activation::tanh});
-  EXPECT_EQ(model.layers[1].activation, Activation::tanh);
-  EXPECT_EQ(model.layers[3].activation, Activation::tanh);
-  EXPECT_EQ(model.layers[5].activation, Activation::identity);
+  EXPECT_EQ(model.layers[1].get<Activation>(), Activation::tanh);
+  EXPECT_EQ(model.layers[3].get<Activation>(), Activation::tanh);
+  EXPECT_EQ(model.layers[5].get<Activation>(), Activation::identity);
 }
 
 TEST(ModelSpec, WithoutBiasAndActivationALayerIsOneProduct) {
@@ -165,7 +165,7 @@ TEST(LayerKinds, FunctionsAreThoseOfActivationsAndSoftmax) {
   EXPECT_EQ(of(Activation::sigmoid), std::pair(15.0, 0.0));
   EXPECT_EQ(of(Activation::gelu), std::pair(15.0, 15.0));
   LayerSpec attention = causal_attention("y", "x", 0, 2, 8);
-  attention.positions = attention.in_positions = 7;  // one block of 7 x 7 scores
+  attention.sizes.emplace('p', 7);  // one block of 7 x 7 scores
   const double scores = 3.0 * 2 * 49, sums = functions_per_sum * 3 * 2 * 7;
   EXPECT_EQ(functions(attention, 3), std::pair(scores + 2 * sums, 2 * scores + sums));
 }

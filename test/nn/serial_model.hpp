@@ -35,10 +35,10 @@ class SerialModel {
         gradients_("gradients", model.num_parameters()),
         loss_("loss", 1 + sums_of(model).losses) {
     for (const LayerSpec& layer : model_.layers) {
-      const Size rows = samples * layer.positions;
+      const Size rows = samples * layer.positions();
       scratch_.emplace_back("scratch", row_of(layer).scratch(layer, samples));
-      outputs_.emplace_back("output", rows, layer.out);
-      output_gradients_.emplace_back("output_gradient", rows, layer.out);
+      outputs_.emplace_back("output", rows, layer.out());
+      output_gradients_.emplace_back("output_gradient", rows, layer.out());
       saved_.emplace_back("saved", rows, row_of(layer).saved_columns(layer));
       for (std::size_t p = 0; p < layer.parameters.size(); ++p) initialize_one(layer, p);
     }

@@ -26,7 +26,7 @@ constexpr TransformerConfig small{
 
 LayerSpec attention(Size positions, Size heads, Size width) {
   LayerSpec layer = causal_attention("y", "u", 0, heads, width);
-  layer.in_positions = layer.positions = positions;
+  layer.sizes.emplace('p', positions);
   return layer;
 }
 

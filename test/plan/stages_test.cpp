@@ -43,7 +43,7 @@ std::vector<std::string> layers_of(const PlanInput& input) {
     text.emplace_back();
     for (const Range& chunk : stage)
       for (Size l = chunk.begin; l < chunk.end(); ++l)
-        if (!input.model.layers[l].parameters.empty() && input.model.layers[l].in > 0 &&
+        if (!input.model.layers[l].parameters.empty() && input.model.layers[l].in() > 0 &&
             input.model.layers[l].name.ends_with("/product"))
           text.back() += input.model.layers[l].unit.substr(5);
   }

@@ -64,7 +64,7 @@ void check_data(const Config& config) {
                      saturating_product(model.output_positions(), model.target_width()));
   Size outputs = 0;
   for (const LayerSpec& layer : model.layers)
-    outputs = saturating_sum(outputs, saturating_product(layer.positions, layer.out));
+    outputs = saturating_sum(outputs, saturating_product(layer.positions(), layer.out()));
   // Every output has a gradient, and may be kept in other placements.
   constexpr Size most_outputs = largest / (8 * size_of(DType::float64));
   if (outputs > most_outputs)

@@ -133,8 +133,8 @@ auto Engine<T>::microbatch_of(const Batch<State>& batch, Size number) const -> M
   const Size group = along_.expert_ranks > 1
                          ? group_samples(plan_.input, batch.global_samples, rank_, number)
                          : part.count;
-  return {rows_of(batch.x, rows(operands_.layers().front().in_positions)),
-          rows_of(batch.y, rows(operands_.layers().back().positions)),
+  return {rows_of(batch.x, rows(operands_.layers().front().positions_of(0))),
+          rows_of(batch.y, rows(operands_.layers().back().positions())),
           part.count,
           batch.first + part.begin,
           group,

@@ -83,8 +83,9 @@ void Engine<T>::message(const Message& message, const Microbatch<State>& batch) 
 template <class T>
 template <class E>
 Matrix<const E> Engine<T>::in_loss_shape(const Matrix<const E>& all, Size samples) const {
-  const LossShape shape = loss_shape(plan_.input.loss, samples, operands_.layers().back().positions,
-                                     static_cast<Size>(all.extent(1)));
+  const LossShape shape =
+      loss_shape(plan_.input.loss, samples, operands_.layers().back().positions(),
+                 static_cast<Size>(all.extent(1)));
   return alias_matrix(all.data(), shape.rows, shape.cols);
 }
 
@@ -122,7 +123,8 @@ void Engine<T>::loss_terms(const PartialLoss& loss, const Microbatch<State>& bat
   if (plan_.input.loss == LossKind::relative_l2)
     return relative_l2_terms<Compute>(in_loss_shape(prediction, batch.samples),
                                       in_loss_shape(batch.y, batch.samples), terms);
-  cross_entropy_terms<Compute>(prediction, batch.y, operands_.layers().back().out_begin, terms);
+  cross_entropy_terms<Compute>(prediction, batch.y, operands_.layers().back().first_column(),
+                               terms);
 }
 
 template <class T>
@@ -139,7 +141,7 @@ void Engine<T>::loss(const Loss& loss, const Now& now, bool wants_gradient) cons
   }
   Matrix<const State> terms;
   if (loss.terms != no_slot) {
-    details.first_class = operands_.layers().back().out_begin;
+    details.first_class = operands_.layers().back().first_column();
     details.classes = plan_.input.model.output_width();
     terms = frame_.in_state_type(loss.terms, batch);
   }

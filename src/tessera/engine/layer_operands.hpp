@@ -51,7 +51,7 @@ class LayerOperands {
   };
 
   Size samples_of(const Compute& action, const Microbatch<State>& batch) const {
-    return batch.samples_of(layers_[action.layer].experts > 0);
+    return batch.samples_of(layers_[action.layer].experts() > 0);
   }
   LayerCall<T> make(const Compute& action, const Microbatch<State>& batch) const;
   void set_x(LayerCall<T>& call, const Compute& action, const Microbatch<State>& batch) const;

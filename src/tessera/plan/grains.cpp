@@ -25,8 +25,11 @@ bool may_split(const PlanInput& input, const std::string& path, const ParameterS
 
 /// Returns the blocks of a dimension of the whole layer.
 Size whole_blocks(const PlanInput& input, const LayerSpec& layer, std::size_t d) {
-  if (layer.groups.columns > 1 && layer.parameters.empty()) {
-    const Size groups = (d == 0 ? layer.in : layer.out) / layer.groups.columns;
+  if (!layer.groups.name.empty() && layer.parameters.empty()) {
+    const Expression& expression = row_of(layer).expression;
+    const std::string_view indices = d == 0 ? expression.inputs[0].indices : expression.output;
+    const char column = indices[indices.find(',') + 1];
+    const Size groups = dimension_of(column).empty() ? 1 : layer.whole(column);
     return nested_blocks(groups, input.numerics.model_grains);
   }
   if (layer.parameters.empty() || layer.parameters[0].shape.size() != 2) return 1;
@@ -49,7 +52,7 @@ void check_model_axis(const PlanInput& input, const std::vector<Layout>& layouts
             "numerics.reproducible", "true",
             "splits the {} {} of {} into {}, which {} ranks of the mesh axis model do not divide; "
             "use at most {}, or a multiple of {} columns",
-            d == 0 ? layer.in : layer.out, d == 0 ? "inputs" : "columns", layer.name,
+            d == 0 ? layer.in() : layer.out(), d == 0 ? "inputs" : "columns", layer.name,
             counted(blocks, "block"), ranks, counted(blocks, "rank"), input.numerics.model_grains);
     }
   }
@@ -69,7 +72,7 @@ void check_split_rows(const PlanInput& input, const std::vector<Layout>& layouts
           "samples",
           input.batch_size, last == 0 ? input.batch_size : last);
     for (const Size batch : {input.batch_size, last})
-      if (const Size rows = batch / numerics.grains * layer.positions;
+      if (const Size rows = batch / numerics.grains * layer.positions();
           rows % numerics.model_grains != 0)
         throw ConfigError("numerics.model_grains", std::to_string(numerics.model_grains),
                           "must divide the {} rows that a grain has in {} with sequence_parallel",

@@ -15,8 +15,8 @@ namespace {
 /// Returns the samples of a layer on the first rank of a stage, which has the most samples and the
 /// largest layers.
 Size most_samples(const PlanInput& input, const LayerSpec& layer) {
-  return layer.experts > 0 ? group_samples(input, input.batch_size, 0, 0)
-                           : microbatch_samples(input, 0, 0).count;
+  return layer.experts() > 0 ? group_samples(input, input.batch_size, 0, 0)
+                             : microbatch_samples(input, 0, 0).count;
 }
 
 /// Returns the layers of a rank's stage with its part of the positions, and otherwise with the
@@ -57,8 +57,8 @@ namespace {
 Size product_nodes(const LayerSpec& layer, Size samples, const LayerBlocks& blocks) {
   Size most = 0;
   const auto largest = [](Size n, Size parts) { return balanced_split(n, parts, 0).count; };
-  const Size rows = samples * std::max(layer.positions, layer.in_positions),
-             in = largest(layer.in, blocks.in), out = largest(layer.out, blocks.out);
+  const Size rows = samples * std::max(layer.positions(), layer.positions_of(0)),
+             in = largest(layer.in(), blocks.in), out = largest(layer.out(), blocks.out);
   for (const auto& [places, elements] : {std::pair{blocks.in, rows * out}, {blocks.out, rows * in}})
     if (places > 1) most = std::max(most, (tree_levels(places) + 1) * elements);
   return most;

@@ -109,7 +109,7 @@ const std::vector<PassCount>& StepBounds::passes(const PlanInput& input,
   for (at.context = 0; at.context < at.context_ranks; ++at.context) {
     const std::vector<LayerSpec> layers = local_layers(input, layouts, at);
     for (std::size_t l = 0; l < layers.size(); ++l) {
-      const Size rows = layers[l].experts > 0 ? at.expert_ranks * samples : samples;
+      const Size rows = layers[l].experts() > 0 ? at.expert_ranks * samples : samples;
       const auto seconds = [&](PassKind pass) {
         const Work work = layer_work(layers[l], rows, input, pass);
         return work.is_empty() ? 0 : cost_of_kernel(machine_, work, rate, bytes_per_second).seconds;

@@ -70,7 +70,7 @@ class WorkLister {
   }
 
   void operator()(const CountTargets&) {
-    kernel(1, sizes_.calls.samples * sizes_.layers.back().positions);
+    kernel(1, sizes_.calls.samples * sizes_.layers.back().positions());
     call();
   }
   void operator()(const CheckFinite&) {
@@ -120,7 +120,7 @@ class WorkLister {
     const LayerSpec& layer = sizes_.layers[compute.layer];
     const double part =
         compute.ring_part < 0 ? 1 : 1 / static_cast<double>(plan_.input.mesh.size_of("context"));
-    works_.push_back(layer_work(layer, sizes_.calls.samples_of(microbatch_, layer.experts > 0),
+    works_.push_back(layer_work(layer, sizes_.calls.samples_of(microbatch_, layer.experts() > 0),
                                 plan_.input, pass, share * part));
   }
 

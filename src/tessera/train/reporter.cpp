@@ -19,12 +19,13 @@ std::vector<std::pair<std::string, double>> routing_metrics(const ModelSpec& mod
   std::vector<std::pair<std::string, double>> metrics;
   const double* next = routing.data();
   for (const LayerSpec& layer : model.layers) {
-    const Size experts = layer.routing.experts;
-    if (experts == 0) continue;
+    const auto* const routing_of = std::get_if<Routing>(&layer.settings);
+    if (routing_of == nullptr) continue;
+    const Size experts = routing_of->experts;
     const auto sum = [&](Size row) {
       return std::accumulate(next + row * experts, next + (row + 1) * experts, 0.0);
     };
-    const double choices = sum(0), positions = choices / static_cast<double>(layer.routing.top_k);
+    const double choices = sum(0), positions = choices / static_cast<double>(routing_of->top_k);
     metrics.emplace_back(layer.unit + "/dropped", sum(1) / choices);
     metrics.emplace_back(layer.unit + "/entropy", sum(2) / positions);
     for (Size e = 0; e < experts; ++e)

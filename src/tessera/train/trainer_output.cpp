@@ -107,7 +107,7 @@ auto Trainer<T>::output_of(const Matrix<Data>& x, bool from_prior) -> Matrix<Dat
       nothing("tessera::no_target", rows, static_cast<std::size_t>(model_.target_width()));
   const Plan& plan = session_->plan();
   const bool splits = loss_placement(plan.input, plan.layouts).is_shard();
-  const Size first_column = splits ? plan.local_layers(mesh_.rank()).back().out_begin : 0;
+  const Size first_column = splits ? plan.local_layers(mesh_.rank()).back().first_column() : 0;
   const SplitPart share = plan.local_layers(mesh_.rank()).back().share;
   forward(
       x, nothing,

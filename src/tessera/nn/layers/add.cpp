@@ -32,7 +32,7 @@ constexpr LayerRow add_row{.name = "add",
 }  // namespace
 
 LayerSpec add(std::string name, std::string unit, Size a, Size b, Size width) {
-  return {&add_row, std::move(name), std::move(unit), {a, b}, width, width};
+  return {&add_row, std::move(name), std::move(unit), {a, b}, {{'c', width}}};
 }
 
 }  // namespace tessera

@@ -23,9 +23,9 @@ using detail::AttentionBlock;
 using detail::AttentionRuns;
 using detail::SampleRows;
 
-Size heads_of(const LayerSpec& layer) { return layer.out / layer.groups.columns; }
+Size heads_of(const LayerSpec& layer) { return layer.size("h"); }
 
-Size positions_of(const LayerSpec& layer) { return std::max(layer.positions, layer.share.total()); }
+Size positions_of(const LayerSpec& layer) { return layer.whole('p'); }
 Size query_rows(const LayerSpec& layer) {
   return std::min(layer.tiling.queries, positions_of(layer));
 }
@@ -40,7 +40,7 @@ Size heads_at_once(const LayerSpec& layer, Size samples) {
 }
 
 LayerProducts attention_products(const LayerSpec& layer, Size samples) {
-  const Size d = layer.groups.columns, heads = samples * heads_of(layer);
+  const Size d = layer.size("d"), heads = samples * heads_of(layer);
   const Size launches =
       std::min(heads_of(layer), samples) *
       layer.tiling.launches(std::max(heads_of(layer), samples), heads_at_once(layer, samples));
@@ -77,14 +77,14 @@ PassCount attention_functions(const LayerSpec& layer, Size samples) {
     flops += product.flops();
     rows += static_cast<double>(product.m * product.times) / 2;  // there are two products
   }
-  const double scores = flops / (4 * static_cast<double>(layer.groups.columns));
+  const double scores = flops / (4 * static_cast<double>(layer.size("d")));
   return {scores + 2 * functions_per_sum * rows, 2 * scores + functions_per_sum * rows};
 }
 
 /// Returns the elements of the squares and of the sums of some heads (Attention::squares,
 /// Attention::key_sums, Attention::query_sums).
 Size attention_scratch(const LayerSpec& layer, Size samples) {
-  const Size sums = (2 * positions_of(layer) + query_rows(layer)) * layer.groups.columns;
+  const Size sums = (2 * positions_of(layer) + query_rows(layer)) * layer.size("d");
   return heads_at_once(layer, samples) * (3 * square_size(layer) + sums);
 }
 
@@ -123,7 +123,7 @@ class Attention {
       : call_(call),
         runs_(call.layer, call.samples, call.ring.keys_of),
         t_(positions_of(call.layer)),
-        d_(call.layer.groups.columns),
+        d_(call.layer.size("d")),
         at_once_(heads_at_once(call.layer, call.samples)),
         square_(square_size(call.layer)),
         has_keys_(call.layer.inputs.size() > 1),
@@ -329,9 +329,9 @@ class Attention {
 
 constexpr LayerRow attention_row{
     .name = "attention",
-    .expression = {.inputs = {{"sp,hnd"}, {"st,hnd"}},
+    .expression = {.inputs = {{"sp,hnd"}, {"st,hrd"}},
                    .output = "sp,hd",
-                   .whole = "tnd",
+                   .whole = "tnrd",
                    .streamed = "t"},
     .products = attention_products,
     .functions = attention_functions,
@@ -346,9 +346,12 @@ constexpr LayerRow attention_row{
 
 LayerSpec causal_attention(std::string name, std::string unit, Size qkv, Size heads,
                            Size head_width) {
-  LayerSpec layer{&attention_row, std::move(name),        std::move(unit),
-                  {qkv},          3 * heads * head_width, heads * head_width};
-  layer.groups = {head_width, "heads", "model.transformer.heads", heads};
+  LayerSpec layer{&attention_row,
+                  std::move(name),
+                  std::move(unit),
+                  {qkv},
+                  {{'h', heads}, {'n', 3}, {'r', 2}, {'d', head_width}}};
+  layer.groups = {"heads", "model.transformer.heads", heads};
   return layer;
 }
 

@@ -53,9 +53,9 @@ struct AttentionRuns {
     const bool is_whole = share.parts == 1;
     const Range all{0, share.parts}, own{share.part, 1};
     if (is_whole)
-      queries = runs_of({layer.positions}, all, samples);
+      queries = runs_of({layer.positions()}, all, samples);
     else
-      queries = runs_of(share, layer.positions == share.total() ? all : own, samples);
+      queries = runs_of(share, layer.positions() == share.total() ? all : own, samples);
     keys = layer.inputs.size() > 1 && !is_whole
                ? runs_of(share, keys_of < 0 ? all : Range{keys_of, 1}, samples)
                : queries;

@@ -14,15 +14,9 @@ const std::string combine_slots_label = "tessera::combine_slot_gradients";
 const std::string combine_gates_label = "tessera::combine_gate_gradients";
 
 template <class T>
-detail::ExpertSlots combine_slots(const LayerCall<T>& call) {
-  const LayerSpec& layer = call.layer;
-  return detail::slots_of(call, layer.in_positions, layer.in_begin, layer.in, layer.out);
-}
-
-template <class T>
 void combine_forward(const LayerCall<T>& call) {
   call.with_output([&](const auto& y) {
-    detail::sum_slots<T>(combine_forward_label, combine_slots(call), call.inputs[0],
+    detail::sum_slots<T>(combine_forward_label, detail::slots_of(call), call.inputs[0],
                          call.inputs[1].data(), y);
   });
 }
@@ -56,7 +50,7 @@ struct GateGradients {
 /// dx = gate dy in the slots of a row.
 template <class T>
 void combine_backward(const LayerCall<T>& call) {
-  const auto slots = combine_slots(call);
+  const auto slots = detail::slots_of(call);
   call.with_input_gradient(0, [&](const auto& dx) {
     detail::fill_slots<T>(combine_slots_label, slots, call.output_gradient, call.inputs[1].data(),
                           dx);
@@ -88,12 +82,11 @@ constexpr LayerRow combine_row{
 
 LayerSpec combine(std::string name, std::string unit, Size slots, Size gates, Size width,
                   Size positions, const Routing& routing) {
-  LayerSpec layer{&combine_row,   std::move(name),         std::move(unit),
-                  {slots, gates}, routing.experts * width, width};
-  layer.in_positions = routing.capacity;
-  layer.positions = layer.second_positions = positions;
-  layer.second_in = routing.experts;
-  return layer;
+  return {&combine_row,
+          std::move(name),
+          std::move(unit),
+          {slots, gates},
+          detail::slot_sizes(width, positions, routing)};
 }
 
 }  // namespace tessera

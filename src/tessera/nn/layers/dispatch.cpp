@@ -13,15 +13,9 @@ const std::string dispatch_forward_label = "tessera::dispatch";
 const std::string dispatch_backward_label = "tessera::dispatch_backward";
 
 template <class T>
-detail::ExpertSlots dispatch_slots(const LayerCall<T>& call) {
-  const LayerSpec& layer = call.layer;
-  return detail::slots_of(call, layer.positions, layer.out_begin, layer.out, layer.in);
-}
-
-template <class T>
 void dispatch_forward(const LayerCall<T>& call) {
   call.with_output([&](const auto& filled) {
-    detail::fill_slots<T>(dispatch_forward_label, dispatch_slots(call), call.inputs[0], nullptr,
+    detail::fill_slots<T>(dispatch_forward_label, detail::slots_of(call), call.inputs[0], nullptr,
                           filled);
   });
 }
@@ -30,7 +24,7 @@ void dispatch_forward(const LayerCall<T>& call) {
 template <class T>
 void dispatch_backward(const LayerCall<T>& call) {
   call.with_input_gradient(0, [&](const auto& dx) {
-    detail::sum_slots<T>(dispatch_backward_label, dispatch_slots(call), call.output_gradient,
+    detail::sum_slots<T>(dispatch_backward_label, detail::slots_of(call), call.output_gradient,
                          nullptr, dx);
   });
 }
@@ -54,12 +48,12 @@ constexpr LayerRow dispatch_row{
 
 LayerSpec dispatch(std::string name, std::string unit, Size x, Size gates, Size width,
                    Size positions, const Routing& routing) {
-  LayerSpec layer{&dispatch_row, std::move(name), std::move(unit),
-                  {x, gates},    width,           routing.experts * width};
-  layer.in_positions = layer.second_positions = positions;
-  layer.positions = routing.capacity;
-  layer.second_in = routing.experts;
-  layer.groups = {width, "experts", "model.transformer.experts", routing.experts};
+  LayerSpec layer{&dispatch_row,
+                  std::move(name),
+                  std::move(unit),
+                  {x, gates},
+                  detail::slot_sizes(width, positions, routing)};
+  layer.groups = {"experts", "model.transformer.experts", routing.experts};
   return layer;
 }
 

@@ -20,7 +20,7 @@ struct RowPositions {
   Range first, second;
 
   explicit RowPositions(const LayerSpec& layer)
-      : first(layer.share.parts > 1 ? layer.share.own_run(0) : Range{0, layer.positions}),
+      : first(layer.share.parts > 1 ? layer.share.own_run(0) : layer.part('p')),
         second(layer.share.parts > 1 ? layer.share.own_run(1) : Range{}) {}
 
   KOKKOS_INLINE_FUNCTION Size of(Size row) const {
@@ -68,12 +68,12 @@ struct LookUp {
 
 template <class T, class Y>
 void look_up(const LayerCall<T>& call, Y* y) {
-  const ParameterSpec& own_table = call.layer.parameters[0];
-  const Size width = call.layer.out, context = call.layer.positions;
+  const Size width = call.layer.out(), context = call.layer.positions();
+  const Range own = call.layer.part('v');
   for_each_row(embedding_forward_label, call.samples * context, width,
                LookUp<T, Y>{call.batch.x.data(), call.parameters[0].data(),
-                            call.parameters[1].data(), y, width, context, call.layer.classes,
-                            own_table.begin, own_table.shape[0], RowPositions(call.layer)});
+                            call.parameters[1].data(), y, width, context, call.layer.whole('v'),
+                            own.begin, own.count, RowPositions(call.layer)});
 }
 
 /// table[x[i]] += dy[i]. Each team has a part of the table and a block of columns, so that every
@@ -112,8 +112,9 @@ struct TableGradient {
 template <class T>
 void embedding_backward(const LayerCall<T>& call) {
   using Math = StateOf<T>;
-  const Size width = call.layer.out, context = call.layer.positions, samples = call.samples;
-  const Size own = call.layer.parameters[0].shape[0], rows = samples * context;
+  const Size width = call.layer.out(), context = call.layer.positions(), samples = call.samples;
+  const Size rows = samples * context;
+  const auto [first, own] = call.layer.part('v');
   const T* const dy = call.output_gradient.data();
   // Blocks of columns keep a core's part of the table in its cache; a GPU needs many teams.
   const Size parts = on_host ? 1 : own, block = on_host ? 64 : width;
@@ -124,7 +125,7 @@ void embedding_backward(const LayerCall<T>& call) {
                                width,
                                parts,
                                block,
-                               call.layer.parameters[0].begin,
+                               first,
                                own,
                                call.add_parameter_gradients};
   for_each_row(embedding_table_label, parts * table.blocks(), on_host ? rows * block : width,
@@ -163,11 +164,13 @@ constexpr LayerRow embedding_row{
 
 LayerSpec embedding(std::string name, std::string unit, Size vocabulary, Size context, Size width,
                     std::uint32_t stream) {
-  LayerSpec layer{&embedding_row, std::move(name), std::move(unit), {LayerSpec::data}, 1, width};
+  LayerSpec layer{&embedding_row,
+                  std::move(name),
+                  std::move(unit),
+                  {LayerSpec::data},
+                  {{'v', vocabulary}, {'p', context}, {'c', width}}};
   layer.parameters = {{"table", {vocabulary, width}, {"vocab", "embed"}, Initial::drawn, stream},
                       {"position", {context, width}, {"", "embed"}, Initial::drawn, stream + 1}};
-  layer.in_positions = layer.positions = context;
-  layer.classes = vocabulary;
   return layer;
 }
 

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <string>
 
 #include <tessera/base/alias.hpp>
@@ -94,31 +95,36 @@ struct NumberSlots {
   }
 };
 
-/// Elements of scratch memory for slots_of().
-inline Size slots_scratch(const LayerSpec& layer, Size samples) {
-  return samples * layer.second_positions * layer.second_in;
+/// Returns the extents of dispatch() and of combine(): gates "st,f" and slots "sk,ec" of x "sp,c".
+inline std::map<char, Extent> slot_sizes(Size width, Size positions, const Routing& routing) {
+  return {{'p', positions},       {'t', positions},       {'k', routing.capacity},
+          {'e', routing.experts}, {'f', routing.experts}, {'c', width}};
 }
 
-/// Numbers the slots in the scratch memory of a layer whose second input has the gates. `begin` and
-/// `columns`: the rank's columns of the slots.
+/// Elements of scratch memory for slots_of().
+inline Size slots_scratch(const LayerSpec& layer, Size samples) {
+  return samples * layer.size("tf");
+}
+
+/// Numbers the slots in the scratch memory of a layer whose second input has the gates.
 template <class T>
-ExpertSlots slots_of(const LayerCall<T>& call, Size capacity, Size begin, Size columns,
-                     Size width) {
+ExpertSlots slots_of(const LayerCall<T>& call) {
   static const std::string label = "tessera::number_slots";
   const LayerSpec& layer = call.layer;
-  const Size experts = layer.second_in;
-  const SharedRows rows(layer, layer.second_positions, call.samples);
+  const Size experts = layer.size("f"), capacity = layer.size("k");
+  const Range own = layer.part('e');
+  const SharedRows rows(layer, layer.size("t"), call.samples);
   auto* const numbers = reinterpret_cast<std::int32_t*>(call.scratch.data());
   for_each(label, call.samples * SomeExperts::parts(experts),
            NumberSlots<T>{call.inputs[1].data(), numbers, experts, capacity, rows},
            slots_scratch(layer, call.samples));
-  return {numbers, experts, begin / width, columns / width, rows, capacity, width};
+  return {numbers, experts, own.begin, own.count, rows, capacity, layer.size("c")};
 }
 
 /// Returns LayerRow::functions of kernels that search the slots of each row, and sum over it, so
 /// often.
 inline PassCount slots_functions(const LayerSpec& layer, Size samples, PassCount sums) {
-  const double rows = functions_per_sum * static_cast<double>(samples * layer.second_positions);
+  const double rows = functions_per_sum * static_cast<double>(samples * layer.size("t"));
   return {sums.forward * rows, sums.backward * rows};
 }
 

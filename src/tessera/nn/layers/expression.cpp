@@ -3,14 +3,14 @@
 #include <utility>
 #include <vector>
 
-#include <tessera/nn/layers/expression.hpp>
+#include <tessera/nn/layers/layer_row.hpp>
 
 namespace tessera {
 namespace {
 
 constexpr std::pair<char, std::string_view> dimensions[] = {
     {'s', "batch"},   {'p', "positions"}, {'t', "positions"}, {'k', "slots"}, {'e', "experts"},
-    {'f', "experts"}, {'h', "heads"},     {'m', "modes"},     {'v', "vocab"}};
+    {'f', "experts"}, {'h', "heads"},     {'m', "modes"},     {'q', "modes"}, {'v', "vocab"}};
 
 bool has(std::string_view indices, std::string_view any_of) {
   return indices.find_first_of(any_of) != std::string_view::npos;
@@ -38,7 +38,36 @@ Placement shard_or(std::string_view indices, std::string_view split, Placement o
   return Placement::shard(static_cast<int>(std::count(before.begin(), before.end(), ',')));
 }
 
+/// Return the indices of the rows of a matrix, and of its columns.
+std::string_view row_indices(std::string_view indices) {
+  return indices.substr(0, indices.find(','));
+}
+std::string_view column_indices(std::string_view indices) {
+  return indices.substr(indices.find(',') + 1);
+}
+
 }  // namespace
+
+Size LayerSpec::columns_of(std::size_t input) const {
+  return size(column_indices(kind->expression.inputs[input].indices));
+}
+Size LayerSpec::positions_of(std::size_t input) const {
+  return size(row_indices(kind->expression.inputs[input].indices));
+}
+Size LayerSpec::out() const { return size(column_indices(kind->expression.output)); }
+Size LayerSpec::positions() const { return size(row_indices(kind->expression.output)); }
+
+Size LayerSpec::first_column() const {
+  const std::string_view all = column_indices(kind->expression.output);
+  return part(all[0]).begin * size(all.substr(1));
+}
+
+Size LayerSpec::experts() const {
+  const Expression& expression = kind->expression;
+  const bool splits = has(expression.output, "e") && has(expression.inputs[0].indices, "e") &&
+                      !has(expression.whole, "e");
+  return splits ? whole('e') : 0;
+}
 
 std::string_view dimension_of(char index) {
   for (const auto& [letter, dimension] : dimensions)
@@ -84,7 +113,7 @@ Layout derive(const Expression& expression, std::string_view split) {
   visit_operands(expression, [&](const Operand& operand) {
     is_summed = is_summed || has(operand.indices, split);
   });
-  Layout layout;
+  Layout layout{.split = std::string(split)};
   layout.output = shard_or(expression.output, split, is_summed ? as_terms : Placement());
   layout.output_gradient = shard_or(expression.output, split, {});
   const auto place = [&](const Operand& operand, std::vector<Placement>& tensors,

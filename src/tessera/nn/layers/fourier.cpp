@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <string_view>
 #include <utility>
 
 #include <tessera/nn/layers/fourier_transform.hpp>
@@ -7,51 +8,80 @@
 namespace tessera {
 namespace {
 
-using detail::FourierScale;
-using detail::FourierTransform;
-
-detail::FourierModes output_modes(const LayerSpec& layer) {
-  return {layer, layer.out_begin, layer.out};
+/// Goes from a grid to its modes, or back. `inverse`: for the kind that goes to the grid forward.
+template <bool inverse, bool to_modes, class T, class Out>
+void fourier_transform(const LayerCall<T>& call, const Matrix<const T>& from,
+                       const Matrix<Out>& to) {
+  using detail::FourierScale;
+  const detail::FourierTransform<T> transform(call, detail::FourierModes(call.layer),
+                                              inverse ? FourierScale::mirror : FourierScale::mean,
+                                              inverse ? call.blocks.in : call.blocks.out);
+  if constexpr (to_modes)
+    transform.to_modes(from, to);
+  else
+    transform.to_grid(from, to);
 }
 
-template <class T>
-void fourier_forward(const LayerCall<T>& call) {
-  const FourierTransform<T> transform(call, output_modes(call.layer), FourierScale::mean,
-                                      call.blocks.out);
-  call.with_output([&](const auto& y) { transform.to_modes(call.inputs[0], y); });
+template <bool inverse>
+LayerProducts fourier_products(const LayerSpec& layer, Size samples) {
+  const detail::FourierModes of(layer);
+  LayerProducts all{of.products_to_modes(samples), of.products_to_grid(samples)};
+  if (inverse) std::swap(all.forward, all.backward);
+  return all;
 }
 
-template <class T>
-void fourier_backward(const LayerCall<T>& call) {
-  const FourierTransform<T> transform(call, output_modes(call.layer), FourierScale::mean,
-                                      call.blocks.out);
-  call.with_input_gradient(0, [&](const auto& dx) { transform.to_grid(call.output_gradient, dx); });
+/// Backward is the transpose of forward.
+template <bool inverse>
+constexpr LayerRow fourier_row_of(std::string_view name, const Expression& expression) {
+  return {.name = name,
+          .expression = expression,
+          .rules_choose = !inverse,
+          .products = fourier_products<inverse>,
+          .scratch = [](const LayerSpec& layer,
+                        Size samples) { return detail::FourierModes(layer).scratch(samples); },
+          .sums_in_blocks = true,
+          .forward =
+              [](const auto& call) {
+                call.with_output([&](const auto& y) {
+                  fourier_transform<inverse, !inverse>(call, call.inputs[0], y);
+                });
+              },
+          .backward =
+              [](const auto& call) {
+                call.with_input_gradient(0, [&](const auto& dx) {
+                  fourier_transform<inverse, inverse>(call, call.output_gradient, dx);
+                });
+              }};
 }
 
-constexpr LayerRow fourier_row{
-    .name = "fourier",
-    .expression = {.inputs = {{"sp,c"}}, .output = "s,mrc"},
-    .rules_choose = true,
-    .products =
-        [](const LayerSpec& layer, Size samples) {
-          const detail::FourierModes of = output_modes(layer);
-          return LayerProducts{of.products_to_modes(samples), of.products_to_grid(samples)};
-        },
-    .scratch = [](const LayerSpec& layer,
-                  Size samples) { return output_modes(layer).scratch(samples); },
-    .sums_in_blocks = true,
-    .forward = [](const auto& call) { fourier_forward(call); },
-    .backward = [](const auto& call) { fourier_backward(call); }};
+constexpr LayerRow fourier_row =
+    fourier_row_of<false>("fourier", Expression{.inputs = {{"sp,c"}}, .output = "s,qmrc"});
+constexpr LayerRow inverse_fourier_row =
+    fourier_row_of<true>("inverse_fourier", Expression{.inputs = {{"s,qmrc"}}, .output = "sp,c"});
+
+/// p are the points of the grid, q and m the frequencies k1 and k2, and r the real and imaginary
+/// parts. Ranks of `model` have whole frequencies k1.
+LayerSpec fourier_layer(const LayerRow& row, std::string name, std::string unit, Size input,
+                        const FourierGrid& grid) {
+  LayerSpec layer{&row, std::move(name), std::move(unit), {input}};
+  layer.sizes = {{'p', grid.n * grid.n},
+                 {'q', 2 * grid.modes},
+                 {'m', grid.modes},
+                 {'r', 2},
+                 {'c', grid.width}};
+  layer.settings = grid;
+  layer.groups = {"frequencies", "model.fno.modes", grid.modes};
+  return layer;
+}
 
 }  // namespace
 
 LayerSpec fourier(std::string name, std::string unit, Size input, const FourierGrid& grid) {
-  LayerSpec layer{&fourier_row, std::move(name), std::move(unit),
-                  {input},      grid.width,      grid.num_modes() * 2 * grid.width};
-  layer.in_positions = grid.n * grid.n;
-  layer.groups = detail::fourier_groups(grid);
-  layer.grid = grid;
-  return layer;
+  return fourier_layer(fourier_row, std::move(name), std::move(unit), input, grid);
+}
+
+LayerSpec inverse_fourier(std::string name, std::string unit, Size input, const FourierGrid& grid) {
+  return fourier_layer(inverse_fourier_row, std::move(name), std::move(unit), input, grid);
 }
 
 }  // namespace tessera

@@ -52,14 +52,13 @@ struct GridRows {
 /// on. k2 runs over 0, ..., modes - 1. A rank of `context` has only the rows of its share, and the
 /// modes are sums over the ranks.
 struct FourierModes {
-  /// The modes in `columns` columns from `begin` on.
-  FourierModes(const LayerSpec& layer, Size begin, Size columns)
+  explicit FourierModes(const LayerSpec& layer)
       : share(layer.share),
-        n(layer.grid.n),
-        modes(layer.grid.modes),
-        width(layer.grid.width),
-        first(begin / group()),
-        count(columns / group()),
+        n(layer.get<FourierGrid>().n),
+        modes(layer.size("m")),
+        width(layer.size("c")),
+        first(layer.part('q').begin),
+        count(layer.part('q').count),
         tiling(layer.tiling) {}
 
   SplitPart share;
@@ -142,10 +141,5 @@ struct FourierModes {
     return own.count() == 0 ? std::vector<GemmShape>{} : all;
   }
 };
-
-/// Ranks of `model` have whole frequencies k1, with all k2.
-inline ColumnGroups fourier_groups(const FourierGrid& grid) {
-  return {2 * grid.modes * grid.width, "frequencies", "model.fno.modes", grid.modes};
-}
 
 }  // namespace tessera::detail

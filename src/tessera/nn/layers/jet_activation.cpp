@@ -108,10 +108,13 @@ void with_jets_of(Activation a, const F& f) {
     f(std::integral_constant<Activation, Activation::identity>());
 }
 
+Activation jet_activation_of(const LayerSpec& layer) { return layer.get<Activation>(); }
+bool is_curved(const LayerSpec& layer) { return jet_activation_of(layer) != Activation::identity; }
+
 template <class T>
 void jet_forward(const LayerCall<T>& call) {
-  const Size cols = call.layer.out;
-  with_jets_of(call.layer.activation, [&](auto a) {
+  const Size cols = call.layer.out();
+  with_jets_of(jet_activation_of(call.layer), [&](auto a) {
     for_each_row(
         jet_forward_label, call.samples, jet_rows * cols,
         JetActivation<T, decltype(a)::value>{
@@ -121,8 +124,8 @@ void jet_forward(const LayerCall<T>& call) {
 
 template <class T>
 void jet_backward(const LayerCall<T>& call) {
-  const Size cols = call.layer.out;
-  with_jets_of(call.layer.activation, [&](auto a) {
+  const Size cols = call.layer.out();
+  with_jets_of(jet_activation_of(call.layer), [&](auto a) {
     detail::for_each_with_column_sums(
         jet_backward_label, call.samples, cols, call.samples * jet_rows * cols,
         JetGradient<T, decltype(a)::value>{call.inputs[0].data(), call.output.data(),
@@ -131,8 +134,6 @@ void jet_backward(const LayerCall<T>& call) {
         {data_or_null(call.parameter_gradients[0])}, call.add_parameter_gradients);
   });
 }
-
-bool is_curved(const LayerSpec& layer) { return layer.activation != Activation::identity; }
 
 constexpr LayerRow jet_row{
     .name = "jet_activation",
@@ -149,9 +150,9 @@ constexpr LayerRow jet_row{
 
 LayerSpec jet_activation(std::string name, std::string unit, Size input, Size width,
                          Activation activation, const std::optional<std::string>& bias_axis) {
-  LayerSpec layer{&jet_row, std::move(name), std::move(unit), {input}, width, width};
-  layer.in_positions = layer.positions = jet_rows;
-  layer.activation = activation;
+  LayerSpec layer{
+      &jet_row, std::move(name), std::move(unit), {input}, {{'j', jet_rows}, {'c', width}}};
+  layer.settings = activation;
   if (bias_axis) layer.parameters.push_back({"bias", {width}, {*bias_axis}});
   return layer;
 }

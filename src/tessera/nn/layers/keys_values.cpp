@@ -32,28 +32,24 @@ void copy_keys_values(const Matrix<const T>& from, const Matrix<T>& to, Size d, 
 
 constexpr LayerRow keys_values_row{
     .name = "keys_values",
-    .expression = {.inputs = {{"sp,hnd"}}, .output = "sp,hnd"},
+    .expression = {.inputs = {{"sp,hnd"}}, .output = "sp,hrd"},
     .adds_gradient = true,
     .forward =
         [](const auto& call) {
-          copy_keys_values(call.inputs[0], call.output, call.layer.groups.columns / 2, false,
-                           false);
+          copy_keys_values(call.inputs[0], call.output, call.layer.size("d"), false, false);
         },
     .backward =
         [](const auto& call) {
-          copy_keys_values(call.output_gradient, call.input_gradients[0],
-                           call.layer.groups.columns / 2, true, call.add_input_gradients);
+          copy_keys_values(call.output_gradient, call.input_gradients[0], call.layer.size("d"),
+                           true, call.add_input_gradients);
         }};
 
 }  // namespace
 
 LayerSpec keys_values(const LayerSpec& attention) {
-  LayerSpec layer{&keys_values_row, attention.name + "/keys_values",
-                  attention.unit,   attention.inputs,
-                  attention.in,     2 * attention.out};
-  layer.in_positions = layer.positions = attention.positions;
+  LayerSpec layer{&keys_values_row, attention.name + "/keys_values", attention.unit,
+                  attention.inputs, attention.sizes};
   layer.groups = attention.groups;
-  layer.groups.columns *= 2;
   return layer;
 }
 

@@ -112,7 +112,7 @@ struct ParameterGradients {
 
 template <class T>
 void layer_norm_forward(const LayerCall<T>& call) {
-  const Size rows = call.output.extent(0), cols = call.layer.in;
+  const Size rows = call.output.extent(0), cols = call.layer.in();
   for_each_row(
       layer_norm_forward_label, rows, cols,
       Normalize<T>{call.inputs[0].data(), call.parameters[0].data(), call.parameters[1].data(),
@@ -121,7 +121,7 @@ void layer_norm_forward(const LayerCall<T>& call) {
 
 template <class T>
 void layer_norm_backward(const LayerCall<T>& call) {
-  const Size rows = call.output_gradient.extent(0), cols = call.layer.in;
+  const Size rows = call.output_gradient.extent(0), cols = call.layer.in();
   const T* const x = call.inputs[0].data();
   const StateOf<T>* const saved = call.saved.data();
   const T* const dy = call.output_gradient.data();
@@ -139,7 +139,7 @@ void layer_norm_backward(const LayerCall<T>& call) {
 
 /// Each pass has two sums over a row.
 PassCount layer_norm_functions(const LayerSpec& layer, Size samples) {
-  const double sums = 2 * static_cast<double>(samples * layer.positions);
+  const double sums = 2 * static_cast<double>(samples * layer.positions());
   return {functions_per_sum * sums, functions_per_sum * sums};
 }
 
@@ -159,7 +159,7 @@ constexpr LayerRow layer_norm_row{.name = "layer_norm",
 
 LayerSpec layer_norm(std::string name, std::string unit, Size input, Size width,
                      const std::string& logical_axis) {
-  LayerSpec layer{&layer_norm_row, std::move(name), std::move(unit), {input}, width, width};
+  LayerSpec layer{&layer_norm_row, std::move(name), std::move(unit), {input}, {{'c', width}}};
   layer.parameters = {{"scale", {width}, {logical_axis}, Initial::ones},
                       {"bias", {width}, {logical_axis}, Initial::zeros}};
   return layer;

@@ -3,8 +3,10 @@
 
 #include <array>
 #include <cstdint>
+#include <map>
 #include <string>
 #include <string_view>
+#include <variant>
 #include <vector>
 
 #include <tessera/base/names.hpp>
@@ -31,7 +33,6 @@ struct ParameterSpec {
   std::vector<std::string> logical_axes;  ///< one name per dimension
   Initial initial = Initial::zeros;
   std::uint32_t stream = 0;  ///< random numbers use the key fold_in(key(seed), stream)
-  Size begin = 0;  ///< first index of a rank's part along the dimension that `model` splits
 };
 
 /// Returns the fan in of a parameter with Initial::drawn.
@@ -43,15 +44,6 @@ inline float uniform_limit(const ParameterSpec& parameter) {
 }
 
 struct LayerRow;  // <tessera/nn/layers/layer_row.hpp>
-
-/// Groups of output columns that `model` does not split, such as attention heads. Every rank of
-/// `model` has the same number of groups.
-struct ColumnGroups {
-  Size columns = 1;         ///< columns of one group
-  std::string_view noun{};  ///< "heads", for messages
-  std::string_view key{};   ///< the configuration key of their number; empty if there are no groups
-  Size value = 0;           ///< value of that key
-};
 
 /// A field on n x n points, and the modes of it that a Fourier neural operator keeps.
 struct FourierGrid {
@@ -74,10 +66,31 @@ inline constexpr std::array<std::string_view, 3> names_of<ContextAttention>{"gat
 
 /// The routing of a mixture of experts (route() in layers.hpp).
 struct Routing {
-  Size experts = 0;                         ///< 0 in layers of other kinds
+  Size experts = 0;
   Size top_k = 1;                           ///< experts that a position chooses
   Size capacity = 1;                        ///< positions of a sample that an expert takes
   double balance_weight = 0, z_weight = 0;  ///< factors of the terms of the loss
+};
+
+/// The draws of reparameterize().
+struct LatentDraw {
+  double loss_weight = 0;  ///< factor of the term of the loss
+  std::uint64_t seed = 0;
+};
+
+/// The extent of an index of a layer (Expression): of all ranks, and a rank's part of it. If
+/// `context` gives a rank two runs of positions, only the count of the part is meant.
+struct Extent {
+  Size whole;
+  Range own;
+  Extent(Size n) : whole(n), own{0, n} {}  // NOLINT: tables of extents have numbers
+};
+
+/// The configuration key that sets how many groups of columns, such as heads, a layer has.
+struct GroupsKey {
+  std::string_view noun{};  ///< "heads", for messages
+  std::string_view name{};  ///< empty if there is none
+  Size value = 0;
 };
 
 /// A layer as data. It reads outputs of earlier layers and makes one output; all are matrices
@@ -91,38 +104,49 @@ struct LayerSpec {
   std::string name;          ///< name of the output: "layer1/output"
   std::string unit;          ///< parameters of one unit share a flat buffer: "layer1"
   std::vector<Size> inputs;  ///< numbers of the layers whose outputs it reads
-  Size in = 0;               ///< columns of each input
-  Size out = 0;              ///< columns of the output
+  /// By the letters of the kind's expression, without samples. ModelSpec::append sets the rows of a
+  /// sample from the first input, if they are missing.
+  std::map<char, Extent> sizes{};
   std::vector<ParameterSpec> parameters{};
-  /// Rows per sample of the inputs and of the output. ModelSpec::append sets both from the first
-  /// input if they are 1.
-  Size in_positions = 1, positions = 1;
-  /// Columns and rows per sample of the second input; 0 if they equal those of the first.
-  Size second_in = 0, second_positions = 0;
-  ColumnGroups groups{};
-  /// The columns of input and output, and the first dimension of parameters, belong to so many
-  /// experts, one after another, which the mesh axis `expert` splits; 0 in other layers.
-  Size experts = 0;
-  /// The rank's rows of a sample, if `context` splits positions. With `positions` = share.total(),
+  /// What else the kind must know.
+  std::variant<std::monostate, Activation, FourierGrid, Routing, LatentDraw> settings{};
+  GroupsKey groups{};
+  /// The rank's rows of a sample, if `context` splits positions. If p has its whole extent,
   /// matrices have the rows of all ranks: those of rank 0 for all samples, then those of rank 1,
   /// and so on.
   SplitPart share{};
   Tiling tiling = tiling_of(this_device);  ///< plans set that of their device
-  /// First column of a rank's part of the inputs and of the output; 0 if they are whole.
-  Size in_begin = 0, out_begin = 0;
 
-  // Settings. The comment names the kinds that read them.
-  Activation activation = Activation::identity;  ///< pointwise, jet_activation
-  Size classes = 0;                              ///< embedding: rows of the whole table
-  FourierGrid grid{};                            ///< fourier, mode_product, inverse_fourier
-  Routing routing{};                             ///< route
-  double loss_weight = 0;                        ///< reparameterize: factor of its term of the loss
-  std::uint64_t noise_seed = 0;                  ///< reparameterize
-
-  Size columns_of(std::size_t input) const { return input == 1 && second_in ? second_in : in; }
-  Size positions_of(std::size_t input) const {
-    return input == 1 && second_positions ? second_positions : in_positions;
+  template <class Settings>
+  const Settings& get() const {
+    return std::get<Settings>(settings);
   }
+  /// Returns the part of an index that the rank has; one index if the layer does not have it.
+  Range part(char index) const {
+    const auto found = sizes.find(index);
+    return found == sizes.end() ? Range{0, 1} : found->second.own;
+  }
+  /// Returns the number of all values of an index.
+  Size whole(char index) const {
+    const auto found = sizes.find(index);
+    return found == sizes.end() ? 1 : found->second.whole;
+  }
+  /// Returns the number of the rank's values of some indices together.
+  Size size(std::string_view indices) const {
+    Size product = 1;
+    for (const char index : indices) product *= part(index).count;
+    return product;
+  }
+  // Columns, and rows per sample, of an input and of the output.
+  Size columns_of(std::size_t input) const;
+  Size positions_of(std::size_t input) const;
+  Size in() const { return columns_of(0); }
+  Size out() const;
+  Size positions() const;
+  /// Returns the first column of the rank's part of the output.
+  Size first_column() const;
+  /// Returns the number of experts, if the layer works on each of them by itself; else 0.
+  Size experts() const;
   Size num_parameters() const {
     Size sum = 0;
     for (const ParameterSpec& parameter : parameters) sum += num_elements(parameter.shape);
@@ -143,6 +167,7 @@ inline constexpr Placement as_terms = Placement::partial();
 /// Placements of a layer's tensors along one mesh axis. Plans redistribute a tensor that is placed
 /// otherwise.
 struct Layout {
+  std::string split{};                           ///< the indices that the axis splits
   std::vector<Placement> parameters{};           ///< also of their moments
   std::vector<Placement> inputs{};               ///< as forward and backward read them
   Placement output{};                            ///< as forward writes it

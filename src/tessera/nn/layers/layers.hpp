@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The kinds of layers. Each function makes a LayerSpec and is defined in a source file of its name.
+// The kinds of layers. Each function makes a LayerSpec and is defined in a source file of its name;
+// kinds that are the same but for an index, or for the direction, have one file.
 // README.md lists their expressions, from which their placements and calls follow.
 #pragma once
 
@@ -18,9 +19,11 @@ namespace tessera {
 LayerSpec linear(std::string name, std::string unit, Size input, ParameterSpec kernel);
 
 /// y = activation(x + bias), with bias (width), zero at first. `bias_axis` is the logical name of
-/// the bias's dimension; without one there is no bias.
+/// the bias's dimension; without one there is no bias. `experts`: the columns are those of so many
+/// experts, one after another; 0: of none.
 LayerSpec pointwise(std::string name, std::string unit, Size input, Size width,
-                    Activation activation, const std::optional<std::string>& bias_axis = {});
+                    Activation activation, const std::optional<std::string>& bias_axis = {},
+                    Size experts = 0);
 
 /// y = a + b, where a residual block ends.
 LayerSpec add(std::string name, std::string unit, Size a, Size b, Size width);

@@ -32,7 +32,7 @@ struct Kernels {
 /// There is no product for the gradient of the input if that is the batch.
 LayerProducts linear_products(const LayerSpec& layer, Size samples) {
   const Kernels k(layer);
-  const Size n = samples * layer.positions;
+  const Size n = samples * layer.positions();
   LayerProducts all{{{n, k.out, k.in, k.groups}}, {{k.in, k.out, n, k.groups}}};
   if (layer.inputs[0] != LayerSpec::data) all.backward.push_back({n, k.in, k.out, k.groups});
   return all;
@@ -88,16 +88,16 @@ constexpr LayerRow grouped_linear_row = row_of_products(
 }  // namespace
 
 LayerSpec linear(std::string name, std::string unit, Size input, ParameterSpec kernel) {
-  const bool grouped = kernel.shape.size() == 3;
-  const Size groups = grouped ? kernel.shape[0] : 1;
-  const Size in = groups * kernel.shape[grouped ? 1 : 0], out = groups * kernel.shape.back();
-  return {grouped ? &grouped_linear_row : &linear_row,
-          std::move(name),
-          std::move(unit),
-          {input},
-          in,
-          out,
-          {std::move(kernel)}};
+  const Shape& shape = kernel.shape;
+  const bool grouped = shape.size() == 3;
+  LayerSpec layer{grouped ? &grouped_linear_row : &linear_row,
+                  std::move(name),
+                  std::move(unit),
+                  {input},
+                  {{'i', shape[grouped ? 1 : 0]}, {'o', shape.back()}}};
+  if (grouped) layer.sizes.emplace('e', shape[0]);
+  layer.parameters = {std::move(kernel)};
+  return layer;
 }
 
 }  // namespace tessera

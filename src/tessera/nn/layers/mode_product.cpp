@@ -17,13 +17,11 @@ const std::string mode_expand_label = "tessera::mode_expand";
 const std::string mode_join_label = "tessera::mode_join_gradient";
 
 Size modes_at_once(const LayerSpec& layer) {
-  const Size w = layer.grid.width;
-  return layer.tiling.at_once(layer.in / (2 * w), 4 * w * w);
+  return layer.tiling.at_once(layer.size("m"), layer.size("riro"));
 }
 
 LayerProducts mode_product_products(const LayerSpec& layer, Size samples) {
-  const Size w = layer.grid.width, modes = layer.in / (2 * w);
-  const Size rows = samples * layer.positions;
+  const Size w = layer.size("i"), modes = layer.size("m"), rows = samples;
   const Size launches = layer.tiling.launches(modes, modes_at_once(layer));
   const GemmShape product{rows, 2 * w, 2 * w, modes, launches};
   return {{product}, {{2 * w, 2 * w, rows, modes, launches}, product}};
@@ -82,8 +80,8 @@ class ModeProduct {
 
   explicit ModeProduct(const LayerCall<T>& call)
       : call_(call),
-        w_(call.layer.grid.width),
-        modes_(call.layer.in / (2 * w_)),
+        w_(call.layer.size("i")),
+        modes_(call.layer.size("m")),
         at_once_(modes_at_once(call.layer)) {}
 
   void forward() const {
@@ -155,7 +153,7 @@ constexpr LayerRow mode_product_row{
     .rules_choose = true,
     .products = mode_product_products,
     .scratch = [](const LayerSpec& layer,
-                  Size) { return modes_at_once(layer) * 8 * layer.grid.width * layer.grid.width; },
+                  Size) { return modes_at_once(layer) * 2 * layer.size("riro"); },
     .reads_inputs = always,
     .forward = [](const auto& call) { ModeProduct(call).forward(); },
     .backward = [](const auto& call) { ModeProduct(call).backward(); }};
@@ -164,12 +162,15 @@ constexpr LayerRow mode_product_row{
 
 LayerSpec mode_product(std::string name, std::string unit, Size input, const FourierGrid& grid,
                        std::uint32_t stream) {
-  const Size w = grid.width, columns = grid.num_modes() * 2 * w;
-  LayerSpec layer{&mode_product_row, std::move(name), std::move(unit), {input}, columns, columns};
+  const Size w = grid.width;
+  LayerSpec layer{&mode_product_row,
+                  std::move(name),
+                  std::move(unit),
+                  {input},
+                  {{'m', grid.num_modes()}, {'r', 2}, {'i', w}, {'o', w}}};
   layer.parameters = {
       {"modes", {grid.num_modes(), 2 * w, w}, {"modes", "", ""}, Initial::uniform, stream}};
-  layer.groups = {2 * w, "modes", "model.fno.modes", grid.modes};
-  layer.grid = grid;
+  layer.groups = {"modes", "model.fno.modes", grid.modes};
   return layer;
 }
 

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
 #include <string>
 #include <type_traits>
 #include <utility>
@@ -95,17 +96,22 @@ void dispatch(Activation a, const F& f) {
   (std::make_index_sequence<names_of<Activation>.size()>());
 }
 
-bool keeps_input(const LayerSpec& layer) { return needs_preactivation(layer.activation); }
+Activation pointwise_activation(const LayerSpec& layer) { return layer.get<Activation>(); }
+
+bool keeps_input(const LayerSpec& layer) {
+  return needs_preactivation(pointwise_activation(layer));
+}
 
 template <class T>
 void pointwise_forward(const LayerCall<T>& call) {
   const Matrix<const T>& x = call.inputs[0];
   const Size rows = call.output.extent(0), cols = call.output.extent(1);
   const T* const bias = data_or_null(call.parameters[0]);
+  const Activation activation = pointwise_activation(call.layer);
   const bool is_copy_in_place =
-      call.layer.activation == Activation::identity && !bias && x.data() == call.output.data();
+      activation == Activation::identity && !bias && x.data() == call.output.data();
   if (rows == 0 || cols == 0 || is_copy_in_place) return;
-  dispatch(call.layer.activation, [&](auto a) {
+  dispatch(activation, [&](auto a) {
     for_each_row(pointwise_forward_label, rows, cols,
                  BiasActivation<T, decltype(a)::value>{x.data(), bias, call.output.data(),
                                                        rows * cols, cols});
@@ -115,7 +121,7 @@ void pointwise_forward(const LayerCall<T>& call) {
 /// If there are no rows, the gradient of the bias becomes zero, or stays if gradients are added.
 template <class T>
 void pointwise_backward(const LayerCall<T>& call) {
-  const Activation activation = call.layer.activation;
+  const Activation activation = pointwise_activation(call.layer);
   const Size rows = call.output_gradient.extent(0), cols = call.output_gradient.extent(1);
   StateOf<T>* const dbias = data_or_null(call.parameter_gradients[0]);
   if (cols == 0 || (!dbias && activation == Activation::identity)) return;
@@ -134,31 +140,47 @@ void pointwise_backward(const LayerCall<T>& call) {
 
 /// Backward has the slope of tanh and sigmoid from their values.
 PassCount pointwise_functions(const LayerSpec& layer, Size samples) {
-  const bool has_function =
-      layer.activation != Activation::identity && layer.activation != Activation::relu;
-  const auto elements = static_cast<double>(samples * layer.positions * layer.out);
+  const bool has_function = pointwise_activation(layer) != Activation::identity &&
+                            pointwise_activation(layer) != Activation::relu;
+  const auto elements = static_cast<double>(samples * layer.positions() * layer.out());
   return {has_function ? elements : 0, keeps_input(layer) ? elements : 0};
 }
 
-constexpr LayerRow pointwise_row{
-    .name = "pointwise",
-    .expression = {.inputs = {{"sp,c"}}, .parameters = {{"c"}}, .output = "sp,c"},
-    .functions = pointwise_functions,
-    .reads_inputs = keeps_input,
-    .reads_output =
-        [](const LayerSpec& l) { return l.activation != Activation::identity && !keeps_input(l); },
-    .in_place_of = 0,
-    .gradient_in_place = true,
-    .passes_gradient = [](const LayerSpec& l) { return l.activation == Activation::identity; },
-    .forward = [](const auto& call) { pointwise_forward(call); },
-    .backward = [](const auto& call) { pointwise_backward(call); }};
+constexpr LayerRow pointwise_row_of(const Expression& expression) {
+  return {.name = "pointwise",
+          .expression = expression,
+          .functions = pointwise_functions,
+          .reads_inputs = keeps_input,
+          .reads_output =
+              [](const LayerSpec& l) {
+                return pointwise_activation(l) != Activation::identity && !keeps_input(l);
+              },
+          .in_place_of = 0,
+          .gradient_in_place = true,
+          .passes_gradient =
+              [](const LayerSpec& l) { return pointwise_activation(l) == Activation::identity; },
+          .forward = [](const auto& call) { pointwise_forward(call); },
+          .backward = [](const auto& call) { pointwise_backward(call); }};
+}
+
+constexpr LayerRow pointwise_row =
+    pointwise_row_of({.inputs = {{"sp,c"}}, .parameters = {{"c"}}, .output = "sp,c"});
+
+constexpr LayerRow grouped_pointwise_row =
+    pointwise_row_of({.inputs = {{"sk,ec"}}, .parameters = {{"ec"}}, .output = "sk,ec"});
 
 }  // namespace
 
 LayerSpec pointwise(std::string name, std::string unit, Size input, Size width,
-                    Activation activation, const std::optional<std::string>& bias_axis) {
-  LayerSpec layer{&pointwise_row, std::move(name), std::move(unit), {input}, width, width};
-  layer.activation = activation;
+                    Activation activation, const std::optional<std::string>& bias_axis,
+                    Size experts) {
+  LayerSpec layer{experts > 0 ? &grouped_pointwise_row : &pointwise_row,
+                  std::move(name),
+                  std::move(unit),
+                  {input},
+                  {{'c', width / std::max<Size>(1, experts)}}};
+  if (experts > 0) layer.sizes.emplace('e', experts);
+  layer.settings = activation;
   if (bias_axis) layer.parameters.push_back({"bias", {width}, {*bias_axis}});
   return layer;
 }

@@ -27,12 +27,16 @@ struct BatchNoise {
   }
 };
 
+const LatentDraw& reparameterize_settings(const LayerSpec& layer) {
+  return layer.get<LatentDraw>();
+}
+
 template <class T>
 BatchNoise noise_of(const LayerCall<T>& call) {
   const LayerSpec& layer = call.layer;
-  const Key of_step = fold_in(fold_in(key(layer.noise_seed), noise_stream),
+  const Key of_step = fold_in(fold_in(key(reparameterize_settings(layer).seed), noise_stream),
                               static_cast<std::uint32_t>(call.batch.step));
-  return {of_step, call.batch.first * layer.positions * layer.out};
+  return {of_step, call.batch.first * layer.out()};
 }
 
 /// z = mean + exp(logvar / 2) noise, or z = noise: a draw from the prior.
@@ -58,7 +62,7 @@ void reparameterize_forward(const LayerCall<T>& call) {
   const Size n = static_cast<Size>(call.output.extent(0) * call.output.extent(1));
   const DrawLatent<T> draw{mean, logvar, call.output.data(), noise_of(call), call.batch.from_prior};
   if (call.batch.loss == nullptr) return for_each(reparameterize_forward_label, n, draw);
-  const double factor = call.layer.loss_weight / 2;
+  const double factor = reparameterize_settings(call.layer).loss_weight / 2;
   sum_each(
       reparameterize_forward_label, n,
       KOKKOS_LAMBDA(Size i, double& sum) {
@@ -79,7 +83,8 @@ void reparameterize_backward(const LayerCall<T>& call) {
   const T* const dz = call.output_gradient.data();
   T *const dmean = call.input_gradients[0].data(), *const dlogvar = call.input_gradients[1].data();
   const BatchNoise noise = noise_of(call);
-  const Math weight = static_cast<Math>(call.layer.loss_weight) * call.batch.gradient_scale;
+  const Math weight = static_cast<Math>(reparameterize_settings(call.layer).loss_weight) *
+                      call.batch.gradient_scale;
   for_each(
       reparameterize_backward_label,
       call.output_gradient.extent(0) * call.output_gradient.extent(1), KOKKOS_LAMBDA(Size i) {
@@ -106,10 +111,9 @@ constexpr LayerRow reparameterize_row{
 
 LayerSpec reparameterize(std::string name, std::string unit, Size mean, Size logvar, Size width,
                          double beta, std::uint64_t seed) {
-  LayerSpec layer{&reparameterize_row, std::move(name), std::move(unit),
-                  {mean, logvar},      width,           width};
-  layer.noise_seed = seed;
-  layer.loss_weight = beta;
+  LayerSpec layer{
+      &reparameterize_row, std::move(name), std::move(unit), {mean, logvar}, {{'c', width}}};
+  layer.settings = LatentDraw{beta, seed};
   return layer;
 }
 

@@ -30,15 +30,17 @@ struct RoutingNumbers {
   Math *chosen, *dropped, *entropy;  ///< (samples, experts)
 };
 
+const Routing& route_settings(const LayerSpec& layer) { return layer.get<Routing>(); }
+
 Size route_scratch(const LayerSpec& layer, Size samples) {
-  return samples * (layer.positions * (layer.in + 1) + 3 * layer.in);
+  return samples * (layer.positions() * (layer.in() + 1) + 3 * layer.in());
 }
 
 /// The exponential functions of the softmax. It has two sums, and each choice has two.
 PassCount route_functions(const LayerSpec& layer, Size samples) {
-  const auto rows = static_cast<double>(samples * layer.positions);
-  const auto sums = static_cast<double>(2 + 2 * layer.routing.top_k);
-  const double each = rows * (static_cast<double>(layer.in) + functions_per_sum * sums);
+  const auto rows = static_cast<double>(samples * layer.positions());
+  const auto sums = static_cast<double>(2 + 2 * route_settings(layer).top_k);
+  const double each = rows * (static_cast<double>(layer.in()) + functions_per_sum * sums);
   return {each, each};
 }
 
@@ -198,21 +200,22 @@ struct LogitGradients {
 
 template <class T>
 RoutingNumbers<StateOf<T>> choose(const LayerCall<T>& call) {
-  const Size experts = call.layer.in, rows = call.samples * call.layer.positions;
+  const Size experts = call.layer.in(), positions = call.layer.positions(),
+             rows = call.samples * positions;
   auto* const p = call.scratch.data();
   auto* const log_sum = p + rows * experts;
   auto* const chosen = log_sum + rows;
   const Size counts = call.samples * experts;
-  const RoutingNumbers<StateOf<T>> numbers{
-      experts, call.layer.positions, p, log_sum, chosen, chosen + counts, chosen + 2 * counts};
+  const RoutingNumbers<StateOf<T>> numbers{experts,         positions,          p, log_sum, chosen,
+                                           chosen + counts, chosen + 2 * counts};
   for_each_row(route_choose_label, rows, experts,
-               Choose<T>{call.inputs[0].data(), numbers, call.layer.routing.top_k});
+               Choose<T>{call.inputs[0].data(), numbers, route_settings(call.layer).top_k});
   return numbers;
 }
 
 template <class T>
 detail::SharedRows shared_rows_of(const LayerCall<T>& call) {
-  return {call.layer, call.layer.positions, call.samples};
+  return {call.layer, call.layer.positions(), call.samples};
 }
 
 /// Adds the counts of all samples.
@@ -249,8 +252,8 @@ void route_forward(const LayerCall<T>& call) {
   const auto numbers = choose(call);
   const Size parts = call.samples * detail::SomeExperts::parts(numbers.experts);
   const Size work = call.samples * numbers.experts * numbers.positions;
-  const Admit<T> admit{numbers, call.inputs[0].data(), call.output.data(), call.layer.routing,
-                       shared_rows_of(call)};
+  const Admit<T> admit{numbers, call.inputs[0].data(), call.output.data(),
+                       route_settings(call.layer), shared_rows_of(call)};
   if (call.batch.loss == nullptr) {
     for_each(
         route_admit_label, parts, KOKKOS_LAMBDA(Size i) { admit(i); }, work);
@@ -258,7 +261,7 @@ void route_forward(const LayerCall<T>& call) {
     sum_each(
         route_admit_label, parts, KOKKOS_LAMBDA(Size i, double& sum) { sum += admit(i); },
         Kokkos::View<double, Kokkos::LayoutRight, MemSpace>(call.batch.loss), work);
-    write_z_loss(numbers, call.samples * numbers.positions, call.layer.routing.z_weight,
+    write_z_loss(numbers, call.samples * numbers.positions, route_settings(call.layer).z_weight,
                  call.batch.loss + 1);
   }
   if (call.batch.routing != nullptr) add_counts(numbers, call.samples, call.batch.routing);
@@ -268,7 +271,7 @@ void route_forward(const LayerCall<T>& call) {
 template <class T>
 void route_backward(const LayerCall<T>& call) {
   using Math = StateOf<T>;
-  const Routing& routing = call.layer.routing;
+  const Routing& routing = route_settings(call.layer);
   const auto numbers = choose(call);
   const Size experts = numbers.experts, rows = call.samples * numbers.positions;
   for_each(route_count_label, call.samples * detail::SomeExperts::parts(experts),
@@ -298,9 +301,8 @@ constexpr LayerRow route_row{.name = "route",
 }  // namespace
 
 LayerSpec route(std::string name, std::string unit, Size logits, const Routing& routing) {
-  LayerSpec layer{&route_row, std::move(name), std::move(unit),
-                  {logits},   routing.experts, routing.experts};
-  layer.routing = routing;
+  LayerSpec layer{&route_row, std::move(name), std::move(unit), {logits}, {{'e', routing.experts}}};
+  layer.settings = routing;
   return layer;
 }
 

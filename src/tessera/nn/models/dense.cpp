@@ -23,15 +23,14 @@ Size append_dense(ModelSpec& model, const DenseSpec& dense) {
   const std::string output = dense.unit + "/output";
   const Size product = model.append(
       linear(finishes ? dense.unit + "/product" : output, dense.unit, dense.input, kernel));
-  model.layers.back().experts = dense.experts;
   if (!finishes) return product;
-  const auto finish = dense.of_jets ? jet_activation : pointwise;
+  const Size width = model.layers.back().out();
   const std::string logical = grouped ? "experts" : dense.logical_out;
   const auto bias_axis = dense.bias ? std::optional(logical) : std::nullopt;
-  LayerSpec last =
-      finish(output, dense.unit, product, model.layers.back().out, dense.activation, bias_axis);
-  last.experts = dense.experts;
-  return model.append(std::move(last));
+  return model.append(dense.of_jets ? jet_activation(output, dense.unit, product, width,
+                                                     dense.activation, bias_axis)
+                                    : pointwise(output, dense.unit, product, width,
+                                                dense.activation, bias_axis, dense.experts));
 }
 
 Size append_chain(ModelSpec& model, const ChainSpec& chain, const MlpConfig& layers,

@@ -8,7 +8,8 @@ namespace tessera {
 
 std::vector<LossTerm> terms_of(const LayerSpec& layer) {
   if (!row_of(layer).adds_loss) return {};
-  if (layer.routing.experts > 0) return {{"balance_loss", false}, {"router_z_loss", false}};
+  if (std::holds_alternative<Routing>(layer.settings))
+    return {{"balance_loss", false}, {"router_z_loss", false}};
   return {{"kl_divergence"}};
 }
 

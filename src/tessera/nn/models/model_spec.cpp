@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
-#include <map>
 #include <string_view>
 #include <utility>
 
@@ -25,7 +24,7 @@ Tensor tensor(const ModelSpec& model, Size input, const std::string& reader) {
     throw Error(ExitCode::usage, "model: {} reads layer {}, but {} layers precede it", reader,
                 input, model.layers.size());
   const LayerSpec& layer = model.layers[input];
-  return {layer.name, layer.out, layer.positions};
+  return {layer.name, layer.out(), layer.positions()};
 }
 
 bool has_parameter(const ModelSpec& model, std::string_view unit, std::string_view name) {
@@ -36,39 +35,20 @@ bool has_parameter(const ModelSpec& model, std::string_view unit, std::string_vi
   });
 }
 
-/// Returns false if an index of the layer's expression has two extents. Rows are not compared.
-/// Neither are dimensions of several indices, unless each of them is a dimension by itself too.
-bool extents_agree(const LayerSpec& layer) {
-  struct Dimension {
-    std::string_view indices;
-    Size extent;
-  };
-  const Expression& expression = row_of(layer).expression;
-  std::vector<Dimension> all;
-  const auto add = [&](std::string_view indices, std::size_t first, const Shape& extents) {
-    for (std::size_t d = 0; !indices.empty(); ++d) {
+/// Returns true if the parameters have the shapes that the layer's indices give them.
+bool shapes_agree(const LayerSpec& layer) {
+  for (std::size_t p = 0; p < layer.parameters.size(); ++p) {
+    std::string_view indices = row_of(layer).expression.parameters[p].indices;
+    for (const Size extent : layer.parameters[p].shape) {
       const std::size_t end = std::min(indices.find(','), indices.size());
-      if (d >= first) all.push_back({indices.substr(0, end), extents[d - first]});
+      Size product = 1;
+      for (const char index : indices.substr(0, end)) product *= layer.whole(index);
+      if (end == 0 || product != extent) return false;
       indices.remove_prefix(std::min(end + 1, indices.size()));
     }
-  };
-  for (std::size_t i = 0; i < layer.inputs.size(); ++i)
-    add(expression.inputs[i].indices, 1, {layer.columns_of(i)});
-  add(expression.output, 1, {layer.out});
-  for (std::size_t p = 0; p < layer.parameters.size(); ++p)
-    add(expression.parameters[p].indices, 0, layer.parameters[p].shape);
-
-  std::map<char, Size> extent_of;
-  for (const Dimension& one : all)
-    if (one.indices.size() == 1) extent_of.emplace(one.indices[0], one.extent);
-  return std::all_of(all.begin(), all.end(), [&](const Dimension& one) {
-    Size product = 1;
-    for (const char index : one.indices) {
-      if (extent_of.count(index) == 0) return true;
-      product *= extent_of[index];
-    }
-    return product == one.extent;
-  });
+    if (!indices.empty()) return false;
+  }
+  return true;
 }
 
 double sum(const std::vector<GemmShape>& products) {
@@ -86,9 +66,9 @@ Size ModelSpec::num_parameters() const {
 }
 
 Size ModelSpec::append(LayerSpec layer) {
-  if (layer.in_positions == 1 && layer.positions == 1)
-    layer.in_positions = layer.positions =
-        tensor(*this, layer.inputs.front(), layer.name).positions;
+  const std::string_view input = row_of(layer).expression.inputs[0].indices;
+  if (const char row = input[1]; input[0] == 's' && row != ',')
+    layer.sizes.emplace(row, tensor(*this, layer.inputs.front(), layer.name).positions);
   for (std::size_t i = 0; i < layer.inputs.size(); ++i) {
     const Tensor made = tensor(*this, layer.inputs[i], layer.name);
     const auto expect = [&](Size there, Size wanted, const char* what) {
@@ -103,9 +83,9 @@ Size ModelSpec::append(LayerSpec layer) {
     if (has_parameter(*this, layer.unit, parameter.name))
       throw Error(ExitCode::usage, "model: {} has a second parameter {}", layer.name,
                   path_of(layer, parameter));
-  if (!extents_agree(layer))
+  if (!shapes_agree(layer))
     throw Error(ExitCode::usage, "model: {} cannot turn {} columns into {} with its parameters",
-                layer.name, layer.in, layer.out);
+                layer.name, layer.in(), layer.out());
   layers.push_back(std::move(layer));
   return static_cast<Size>(layers.size()) - 1;
 }
@@ -114,7 +94,8 @@ LayerSums sums_of(const ModelSpec& model, Size layers) {
   LayerSums sums;
   for (Size l = 0; l < layers; ++l) {
     sums.losses += static_cast<Size>(terms_of(model.layers[l]).size());
-    sums.routing += 3 * model.layers[l].routing.experts;
+    if (const auto* routing = std::get_if<Routing>(&model.layers[l].settings))
+      sums.routing += 3 * routing->experts;
   }
   return sums;
 }
@@ -133,6 +114,7 @@ void separate_roles(ModelSpec& model) {
       for (Size& read : layers[reader].inputs)
         if (read >= made) ++read;
     layers[l].inputs.push_back(made);
+    layers[l].sizes.emplace('t', layers[l].whole('p'));
   }
 }
 
@@ -162,8 +144,8 @@ PassCount count_operands(const LayerSpec& layer, Size samples) {
   Size inputs = 0;
   for (std::size_t i = 0; i < layer.inputs.size(); ++i)
     inputs += samples * layer.positions_of(i) * layer.columns_of(i);
-  const Size output = samples * layer.positions * layer.out,
-             saved = samples * layer.positions * row.saved_columns(layer),
+  const Size output = samples * layer.positions() * layer.out(),
+             saved = samples * layer.positions() * row.saved_columns(layer),
              parameters = layer.num_parameters();
   const Size read_again =
       (row.reads_inputs(layer) ? inputs : 0) + (row.reads_output(layer) ? output : 0);

@@ -28,8 +28,8 @@ struct ModelSpec {
   Size classes = 0;                    ///< number of classes, if x has class numbers; else 0
   std::optional<Size> ignore_index{};  ///< targets with this number do not count; Targets::classes
 
-  Size output_width() const { return layers.back().out; }
-  Size output_positions() const { return layers.back().positions; }
+  Size output_width() const { return layers.back().out(); }
+  Size output_positions() const { return layers.back().positions(); }
   /// Returns the columns of y, which has the rows of the prediction.
   Size target_width() const { return targets == Targets::classes ? 1 : output_width(); }
   Size num_parameters() const;

@@ -177,16 +177,14 @@ class Chooser {
   /// Checks that the ranks of `model` divide the groups of columns, such as heads or frequencies,
   /// evenly.
   void check_groups(const LayerSpec& layer, const Layout& layout) const {
-    const ColumnGroups& groups = layer.groups;
-    const bool splits_output = layout.output.is_shard(1);
-    if (groups.key.empty() || (!splits_output && !layout.inputs[0].is_shard(1))) return;
-    const Size ranks = input_.mesh.size_of("model"),
-               count = (splits_output ? layer.out : layer.in) / groups.columns;
+    const GroupsKey& key = layer.groups;
+    if (key.name.empty() || layout.split.empty() || splits_rows(layout)) return;
+    const Size ranks = input_.mesh.size_of("model"), count = layer.whole(layout.split[0]);
     if (count % ranks == 0) return;
-    throw ConfigError(
-        groups.key, std::to_string(groups.value),
-        "{}must be a multiple of the {} ranks of the mesh axis model",
-        count == groups.value ? "" : fmt::format("makes {} {}, which ", count, groups.noun), ranks);
+    throw ConfigError(key.name, std::to_string(key.value),
+                      "{}must be a multiple of the {} ranks of the mesh axis model",
+                      count == key.value ? "" : fmt::format("makes {} {}, which ", count, key.noun),
+                      ranks);
   }
 
   /// Checks that balanced splits cut all tensors of the layer at the same values of the index.
@@ -196,7 +194,7 @@ class Chooser {
     std::vector<Size> split;  // extents
     for (std::size_t i = 0; i < layer.inputs.size(); ++i)
       if (layout.inputs[i].is_shard(1)) split.push_back(layer.columns_of(i));
-    if (layout.output.is_shard(1)) split.push_back(layer.out);
+    if (layout.output.is_shard(1)) split.push_back(layer.out());
     for (std::size_t p = 0; p < layer.parameters.size(); ++p)
       if (layout.parameters[p].is_shard())
         split.push_back(layer.parameters[p].shape[layout.parameters[p].dim()]);
@@ -295,13 +293,15 @@ void check_context(const PlanInput& input) {
 /// Checks that the ranks have positions of a layer to split, or whole groups of its columns.
 void check_context(const PlanInput& input, const LayerSpec& layer, const Layout& layout) {
   const bool has_rows = layout.inputs[0].is_shard(0) || layout.output.is_shard(0);
-  const bool has_positions = std::max(layer.in_positions, layer.positions) > 1;
-  if (!has_context(row_of(layer).expression) || (has_rows && !has_positions && layer.experts == 0))
+  const bool has_positions = std::max(layer.positions_of(0), layer.positions()) > 1;
+  if (!has_context(row_of(layer).expression) ||
+      (has_rows && !has_positions && layer.experts() == 0))
     reject_context(
         input, fmt::format("the {} layer {} {}", row_of(layer).name, layer.name,
                            has_positions ? "needs whole samples" : "has one position per sample"));
-  const Size groups = layer.out / layer.groups.columns / input.mesh.size_of("model");
-  if (!layout.output.is_shard(1) || groups % input.mesh.size_of("context") == 0) return;
+  if (!layout.output.is_shard(1)) return;
+  const Size groups = layer.whole(layout.split[0]) / input.mesh.size_of("model");
+  if (groups % input.mesh.size_of("context") == 0) return;
   const std::string with = attends(input.model)
                                ? fmt::format("with distributed.context_attention = \"{}\" ",
                                              name_of(input.context_attention))
@@ -347,14 +347,22 @@ Placement loss_placement(const PlanInput& input, const std::vector<Layout>& layo
 
 namespace {
 
-/// Returns the range of n indices that a rank has: `model` splits them if `by_model`; then `expert`
-/// splits `experts` experts, if there are any, which have equal numbers of indices.
-Range own_range(Size n, bool by_model, Size experts, const AlongRank& at) {
-  Range own{0, n};
-  if (by_model) own = balanced_split(n, at.model_ranks, at.model);
-  if (experts == 0) return own;
-  const Range part = split_units(own.count, n / experts, at.expert_ranks, at.expert);
-  return {own.begin + part.begin, part.count};
+/// Cuts an index of a layer: the rank has a part of what it had. The parameters that have the index
+/// are cut with it.
+void cut_index(LayerSpec& layer, char index, const SplitPart& split) {
+  const auto found = layer.sizes.find(index);
+  if (found == layer.sizes.end()) return;
+  Range& own = found->second.own;
+  const Range part = split.place(split.part);
+  for (std::size_t p = 0; p < layer.parameters.size(); ++p) {
+    const std::string_view indices = row_of(layer).expression.parameters[p].indices;
+    const std::size_t at = indices.find(index);
+    if (at == std::string_view::npos || own.count == 0) continue;
+    const auto before = indices.substr(0, at);
+    Size& extent = layer.parameters[p].shape[std::count(before.begin(), before.end(), ',')];
+    extent = extent / own.count * part.count;
+  }
+  own = {own.begin + part.begin, part.count};
 }
 
 }  // namespace
@@ -365,35 +373,21 @@ std::vector<LayerSpec> local_layers(const PlanInput& input, const std::vector<La
   std::vector<Layout> along_context;
   if (at.context_ranks > 1) along_context = context_layouts(input);
   for (std::size_t l = 0; l < layers.size(); ++l) {
-    const Layout& layout = layouts[l];
-    const Size experts = layers[l].experts = input.split_experts(layers[l]);
-    for (std::size_t p = 0; p < layers[l].parameters.size(); ++p) {
-      ParameterSpec& parameter = layers[l].parameters[p];
-      const Placement along = layout.parameters[p];
-      for (std::size_t d = 0; d < parameter.shape.size(); ++d) {
-        const bool by_model = along.is_shard(static_cast<int>(d));
-        const Range own = own_range(parameter.shape[d], by_model, d == 0 ? experts : 0, at);
-        parameter.shape[d] = own.count;
-        if (by_model) parameter.begin = own.begin;
-      }
-    }
-    const auto cut = [&](Size& width, Size& begin, Placement along) {
-      const Range own = own_range(width, along.is_shard(1), experts, at);
-      begin = own.begin;
-      width = own.count;
+    LayerSpec& layer = layers[l];
+    const auto split = [&](char index, Size ranks, Size rank) {
+      cut_index(layer, index, {{layer.part(index).count, ranks}, rank});
     };
-    cut(layers[l].in, layers[l].in_begin, layout.inputs[0]);
-    cut(layers[l].out, layers[l].out_begin, layout.output);
-    if (const Size ways = at.context_ranks; ways > 1) {
-      const Placement read = along_context[l].inputs[0], made = along_context[l].output;
-      layers[l].share = {
-          {std::max(layers[l].in_positions, layers[l].positions), ways, 1, input.zigzag},
-          at.context};
-      if (read.is_shard(0)) layers[l].in_positions = layers[l].share.own_count();
-      if (made.is_shard(0)) layers[l].positions = layers[l].share.own_count();
-      if (read.is_shard(1)) layers[l].in /= ways;
-      if (made.is_shard(1)) layers[l].out /= ways;
-    }
+    if (!splits_rows(layouts[l]))
+      for (const char index : layouts[l].split) split(index, at.model_ranks, at.model);
+    if (input.split_experts(layer) > 0) split('e', at.expert_ranks, at.expert);
+    if (at.context_ranks == 1) continue;
+    // Every rank has the parameters of all positions and modes.
+    std::vector<ParameterSpec> parameters = layer.parameters;
+    layer.share = {
+        {std::max(layer.positions_of(0), layer.positions()), at.context_ranks, 1, input.zigzag},
+        at.context};
+    for (const char index : along_context[l].split) split(index, at.context_ranks, at.context);
+    layer.parameters = std::move(parameters);
   }
   return layers;
 }

@@ -34,8 +34,7 @@ Placement output_placement(const std::vector<Layout>& layouts, Size layer);
 /// the loss supports that.
 Placement loss_placement(const PlanInput& input, const std::vector<Layout>& layouts);
 
-/// Returns the model's layers with the extents that they have at these coordinates, and
-/// LayerSpec::experts of layers that `expert` splits.
+/// Returns the model's layers with the extents that they have at these coordinates.
 std::vector<LayerSpec> local_layers(const PlanInput& input, const std::vector<Layout>& layouts,
                                     const AlongRank& at);
 

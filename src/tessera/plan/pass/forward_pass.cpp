@@ -137,7 +137,7 @@ SlotId ForwardPass::replaced_input(Size l, const std::vector<SlotId>& inputs) co
       segment_of_[producer] != segment_of_[l])
     return no_slot;
   const bool read_again = row_of(layers_[producer]).reads_output(layers_[producer]);
-  const bool same_shape = layer.in == layer.out && layer.in_positions == layer.positions &&
+  const bool same_shape = layer.in() == layer.out() && layer.positions_of(0) == layer.positions() &&
                           at_[l].inputs[i] == at_[l].output;
   return read_again || !same_shape ? no_slot : inputs[i];
 }
@@ -153,7 +153,7 @@ void ForwardPass::lower_layer(Size l) {
   made_[l] = add_output(l, at_[l].output, replaced_input(l, inputs));
   if (const Size columns = row.saved_columns(layer); columns > 0)
     saved_[l] = tensors_.add(layer.name + ".saved", TensorRole::activation,
-                             {layer.positions, columns}, at_[l].output, input_.state_type);
+                             {layer.positions(), columns}, at_[l].output, input_.state_type);
   Forward forward{{.layer = l, .inputs = std::move(inputs), .output = made_[l], .saved = saved_[l]},
                   recomputes};
   tensors_.rings(layer) ? lower_ring(std::move(forward)) : tensors_.emit(std::move(forward));

@@ -32,8 +32,8 @@ PassTensors::PassTensors(const PlanInput& input)
       group_samples_(group_samples(input, input.batch_size, 0, 0)) {
   Size positions = input.model.input_positions;
   for (const LayerSpec& layer : input.model.layers) {
-    positions = std::max({positions, layer.in_positions, layer.positions});
-    experts_ = std::max(experts_, layer.experts);
+    positions = std::max({positions, layer.positions_of(0), layer.positions()});
+    experts_ = std::max(experts_, layer.experts());
   }
   if (positions > 1) columns_ = 2;
 }

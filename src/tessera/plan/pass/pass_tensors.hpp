@@ -40,7 +40,7 @@ class PassTensors {
   SlotId next_slot() const { return static_cast<SlotId>(pass_.slots.size()); }
   const Slot& slot(SlotId id) const { return pass_.slots[id]; }
   Size storage_of(SlotId id) const { return slot(id).storage; }
-  static Extent output_of(const LayerSpec& layer) { return {layer.positions, layer.out}; }
+  static Extent output_of(const LayerSpec& layer) { return {layer.positions(), layer.out()}; }
   static Extent extent_of(const Slot& slot) { return {slot.positions(), slot.shape.back()}; }
 
   /// Returns the placements of a tensor from its rows and columns along `model` and `context`
