@@ -27,30 +27,18 @@ const std::string solution_error_label = "tessera::solution_error";
 using Sum = Kokkos::View<double, Kokkos::LayoutRight, MemSpace>;
 
 /// mse or mae, in one pass: reads p and t, writes the gradient, adds up the loss.
-template <class T>
-void element_loss(Size n, const T* p, const StateOf<T>* t, StateOf<T> scale, const Sum& sum, T* g,
-                  bool squared) {
+template <bool squared, class T>
+void element_loss(Size n, const T* p, const StateOf<T>* t, StateOf<T> scale, const Sum& sum, T* g) {
   using Math = StateOf<T>;
-  if (squared) {
-    sum_each(
-        mse_label, n,
-        KOKKOS_LAMBDA(Size i, double& s) {
-          const Math d = p[i] - t[i];
-          if (g) g[i] = Math(2) * d * scale;
-          s += static_cast<double>(d) * d;
-        },
-        sum);
-  } else {
-    sum_each(
-        mae_label, n,
-        KOKKOS_LAMBDA(Size i, double& s) {
-          using std::fabs;
-          const Math d = p[i] - t[i];
-          if (g) g[i] = scale * static_cast<Math>((d > Math(0)) - (d < Math(0)));
-          s += fabs(static_cast<double>(d));
-        },
-        sum);
-  }
+  sum_each(
+      squared ? mse_label : mae_label, n,
+      KOKKOS_LAMBDA(Size i, double& s) {
+        using std::fabs;
+        const Math d = p[i] - t[i], sign = static_cast<Math>((d > Math(0)) - (d < Math(0)));
+        if (g) g[i] = squared ? Math(2) * d * scale : scale * sign;
+        s += squared ? static_cast<double>(d) * d : fabs(static_cast<double>(d));
+      },
+      sum);
 }
 
 /// |p - t|^2 and |t|^2 of a row.
@@ -333,8 +321,9 @@ void loss_and_gradient(LossKind kind, const Matrix<const T>& prediction,
   T* const g = gradient.data();
   switch (kind) {
     case LossKind::mse:
+      return element_loss<true>(rows * cols, p, t, scale, sum, g);
     case LossKind::mae:
-      return element_loss(rows * cols, p, t, scale, sum, g, kind == LossKind::mse);
+      return element_loss<false>(rows * cols, p, t, scale, sum, g);
     case LossKind::relative_l2:
       return sum_each_row(relative_l2_label, rows, cols,
                           RelativeL2<T>{p, t, cols, scale, details.terms.data(), g}, sum);
