@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-# Decides whether checkpoints are compiled. After this file TESSERA_ENABLE_HDF5 is ON or OFF.
-tessera_auto_option(TESSERA_ENABLE_HDF5 "checkpoints" "parallel HDF5 is found")
+# Decides whether data sets in HDF5 files can be read. After this file TESSERA_ENABLE_HDF5 is ON or OFF.
+tessera_auto_option(TESSERA_ENABLE_HDF5 "data sets in HDF5 files" "parallel HDF5 is found")
 
 set(tessera_hdf5_wanted ${TESSERA_ENABLE_HDF5})
 set(TESSERA_ENABLE_HDF5 OFF)
 if(NOT tessera_hdf5_wanted STREQUAL OFF)
   find_package(ParallelHDF5 1.10 QUIET)
-  set_package_properties(ParallelHDF5 PROPERTIES TYPE OPTIONAL PURPOSE "checkpoints")
+  set_package_properties(ParallelHDF5 PROPERTIES TYPE OPTIONAL PURPOSE "data sets in HDF5 files")
   if(ParallelHDF5_FOUND)
     set(TESSERA_ENABLE_HDF5 ON)
   elseif(tessera_hdf5_wanted STREQUAL ON)

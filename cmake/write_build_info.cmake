@@ -46,7 +46,7 @@ inline constexpr bool git_dirty = @dirty@;
 inline constexpr std::string_view build_type = "@BUILD_TYPE@";
 inline constexpr std::string_view compiler = "@COMPILER@";
 inline constexpr std::string_view cxx_flags = "@CXX_FLAGS@";
-/// Version of the parallel HDF5 that writes checkpoints; empty without one.
+/// Version of the HDF5 that reads data sets; empty without one.
 inline constexpr std::string_view hdf5_version = "@HDF5_VERSION@";
 
 }  // namespace tessera::build_info

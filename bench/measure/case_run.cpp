@@ -146,9 +146,8 @@ class TypedCaseRun final : public CaseRun {
     CheckpointConfig config = config_.checkpoint;
     config.directory = directory;
     config.keep = 1;
-    config.overwrite = true;  // a killed launch may have left files of this case
     std::vector<double> written, exposed, read, steps;
-    // An error here leaves the directory, which another launch may use.
+    // Another launch of this case has a folder of its own.
     std::optional<CheckpointStore> own(std::in_place, config, ranks);
     const Outcome outcome = outcome_of([&] {
       CheckpointStore& store = *own;
@@ -179,9 +178,13 @@ class TypedCaseRun final : public CaseRun {
       }
       schedule.finish();
     });
+    const std::filesystem::path training = own->training();
     own.reset();  // ends its thread
     std::error_code unused;
-    if (ranks.rank() == 0) std::filesystem::remove_all(directory, unused);
+    if (ranks.rank() == 0) {
+      std::filesystem::remove_all(training, unused);
+      std::filesystem::remove(directory, unused);
+    }
     if (outcome.failed()) throw Error(outcome.code, outcome.message);
     Size bytes = 0;
     for (Size rank = 0; rank < ranks.size(); ++rank)

@@ -104,7 +104,7 @@ def make_case(model, options, folder):
                 "training.learning_rate=0", f"checkpoint.directory={folder}/saves"]  # fmt: skip
     tessera = pathlib.Path(options.tessera_bench).with_name("tessera")
     run([tessera, "run", file, "--export", folder, *(word for one in settings for word in ("--set", one))])
-    run([tessera, "checkpoint", "export", *folder.glob("saves/*.h5"), "--names", "pytorch", "-o", folder / "weights"])
+    run([tessera, "checkpoint", "export", *folder.glob("saves/*/step_*"), "--names", "pytorch", "-o", folder / "weights"])
     (folder / "learning_rate").write_text(rate, encoding="utf-8")
 
 

@@ -174,9 +174,8 @@ std::optional<std::string> find_skip_reason(const Study& study, const Case& poin
     return "training.patience is not supported in studies, which make a given number of steps";
   if (!point.config.checkpoint.init_from.empty())
     return "checkpoint.init_from is not supported in studies, which draw initial parameters";
-  for (const char* key :
-       {"checkpoint.every_steps", "checkpoint.every_minutes", "checkpoint.at_end",
-        "checkpoint.keep", "checkpoint.keep_best", "checkpoint.on_failure", "checkpoint.overwrite"})
+  for (const char* key : {"checkpoint.every_steps", "checkpoint.every_minutes", "checkpoint.at_end",
+                          "checkpoint.keep", "checkpoint.keep_best", "checkpoint.on_failure"})
     if (!setting_of(key).is_default(point.config))
       return std::string(key) +
              " is not supported in studies, which write measure.checkpoints checkpoints and keep "

@@ -30,12 +30,12 @@ launch run "${async[@]}" --until 1000 --json out.json
 expect_code 6
 launch run "${async[@]}" --resume --json out.json
 expect_code 0
-expect_line " +Checkpoints: +6 in .*, the last one is saves/step_0000000040.h5"
+expect_line " +Checkpoints: +6 in .*, the last one is $(saved 40)"
 expect_json /epoch_losses "$losses"
 expect_json /failed_checkpoints 0
 expect_json /measured/checkpoint_bytes_written "$(json /planned/checkpoint_bytes_written)"
 expect_json /measured/checkpoint_bytes_written 27720
-launch checkpoint verify saves/step_0000000040.h5
+launch checkpoint verify "$(saved 40)"
 expect_code 0
 
 begin stops-and-goes-on
@@ -44,15 +44,14 @@ expect_code 1
 expect_one_message "--resume: there is no checkpoint in saves"
 launch run "${tutorial[@]}" --until 1000 --resume-if-present --json out.json
 expect_code 6
-expect_line "Stopped on request after 2 steps and 0 of 5 epochs; resume with --resume saves/step_0000000002.h5"
+expect_line "Stopped on request after 2 steps and 0 of 5 epochs; resume with --resume $(saved 2)"
 expect_json /stopped true
 expect_json /checkpoints 1
 expect_json /initial_loss null
-[ "$(cat "$here/saves/latest")" = step_0000000002.h5 ] || fail "latest is $(cat "$here/saves/latest")"
 launch run "${tutorial[@]}" --set checkpoint.every_steps=7 --resume-if-present --json out.json
 expect_code 0
 expect_line " +Resumed at: +step 2"
-expect_line " +Checkpoints: +6 in [0-9.]+ (ns|us|ms|s), the last one is saves/step_0000000040.h5"
+expect_line " +Checkpoints: +6 in [0-9.]+ (ns|us|ms|s), the last one is $(saved 40)"
 expect_json /epoch_losses "$losses"
 expect_json /resumed_at 2
 expect_json /steps 38
@@ -74,47 +73,48 @@ expect_json /epoch_losses "$losses"
 
 # Checkpoints can be shown, verified, and resumed on one rank and with another strategy.
 launcher=()
-saved=saves/step_0000000035.h5
-launch checkpoint show $saved
+of35=$(saved 35)
+launch checkpoint show "$of35"
 expect_code 0
 expect_line "Step: +35, after 4 of 5 epochs and 3 steps of the next one"
 expect_line "Written by: +tessera .*, on $ranks ranks, mesh \[\"data\"\] \[$ranks\], strategy data"
-expect_line " +parameters/layer1/kernel +float32 +\(4, 64\) +1,024 B +embed, mlp"
-launch checkpoint verify $saved
+expect_line " +layer1/kernel +float32 +\(4, 64\) +1,024 B +embed, mlp"
+launch checkpoint verify "$of35"
 expect_code 0
-expect_line "$saved: intact: 4,676 B of arrays match their checksums"
-launch run "${tutorial[@]}" --resume $saved --json out.json
+expect_line "$of35: intact: 4,620 B of arrays match their checksums"
+launch run "${tutorial[@]}" --resume "$of35" --json out.json
 expect_code 0
 expect_near "the final loss on one rank" "$(json /final_loss)" "$(sed 's/.*,//; s/]//' <<< "$losses")" 1e-4
 launcher=("${several[@]}")
-launch run "${tutorial[@]}" --strategy fsdp --mesh "fsdp=$ranks" --resume $saved --json out.json
+launch run "${tutorial[@]}" --strategy fsdp --mesh "fsdp=$ranks" --resume "$of35" --json out.json
 expect_code 0
 expect_near "the final loss with fsdp" "$(json /final_loss)" "$(sed 's/.*,//; s/]//' <<< "$losses")" 1e-4
 
 # Every command reports a damaged file in one line.
-cp "$here/$saved" "$here/damaged.h5"
-size=$(stat -c %s "$here/$saved")
-printf '\x55' | dd of="$here/damaged.h5" bs=1 seek=$((size - 100)) conv=notrunc status=none
-for command in "checkpoint verify damaged.h5" "run $inputs/tutorial.toml --resume damaged.h5"; do
+cp "$here/$of35" "$here/damaged.safetensors"
+size=$(stat -c %s "$here/$of35")
+printf '\x55' | dd of="$here/damaged.safetensors" bs=1 seek=$((size - 100)) conv=notrunc status=none
+for command in "checkpoint verify damaged.safetensors" "run $inputs/tutorial.toml --resume damaged.safetensors"; do
   # shellcheck disable=SC2086 # words
   launch $command
   expect_code 1
-  expect_one_message "damaged.h5: "
+  expect_one_message "damaged.safetensors: "
 done
 # NumPy computes the printed loss from the exported parameters.
 begin export
 launcher=()
 launch run "${tutorial[@]}" --set data.validation_samples=64 --export run
 expect_code 0
-launch checkpoint export saves/step_0000000040.h5 -o model.safetensors
+of40=$(saved 40)
+launch checkpoint export "$of40" -o model.safetensors
 expect_code 0
-expect_line "model.safetensors: 4 arrays from saves/step_0000000040.h5"
-launch checkpoint export saves/step_0000000040.h5 --format safetensors --names pytorch
+expect_line "model.safetensors: 4 arrays from $of40"
+launch checkpoint export "$of40" --format safetensors --names pytorch
 expect_code 0
-expect_line "saves/step_0000000040.safetensors: 4 arrays from saves/step_0000000040.h5"
+expect_line "${of40/.safetensors/.pytorch.safetensors}: 4 arrays from $of40"
 if [ -n "${PYTHON:-}" ]; then
   (cd "$here" && "$PYTHON" -B "$tests/../../scripts/npz.py" model.safetensors &&
-    "$PYTHON" -B "$tests/../checkpoint/export_test.py" model.npz saves/step_0000000040.safetensors run) ||
+    "$PYTHON" -B "$tests/../checkpoint/export_test.py" model.npz "${of40/.safetensors/.pytorch.safetensors}" run "$of40") ||
     fail "NumPy does not get the loss of the run"
   # NumPy has no bf16; a file may also be cut off.
   printf '\x40\0\0\0\0\0\0\0{"a/b": {"dtype": "BF16", "shape": [1], "data_offsets": [0, 2]}}XX' > "$here/bf16"
@@ -124,16 +124,16 @@ if [ -n "${PYTHON:-}" ]; then
     expect_one_error "error: ${file%%:*}: ${file#*:}"
   done
 fi
-launch checkpoint export saves/step_0000000040.h5 --format npz
+launch checkpoint export "$of40" --format npz
 expect_code 1
 expect_one_message "--format: must be safetensors; scripts/npz.py converts that to npz"
-launch checkpoint export saves/step_0000000040.h5 --dtype bfloat16 -o half.safetensors
+launch checkpoint export "$of40" --dtype bfloat16 -o half.safetensors
 expect_code 0
 [ "$(stat -c %s "$here/half.safetensors")" -lt "$(stat -c %s "$here/model.safetensors")" ] || fail "bfloat16 is not smaller"
-launch checkpoint export saves/step_0000000040.h5 --dtype int32
+launch checkpoint export "$of40" --dtype int32
 expect_code 1
 expect_one_message "--dtype = int32: must be one of float64, float32, bfloat16, float16"
-launch checkpoint export saves/step_0000000040.h5 -o /dev/null/model.npz
+launch checkpoint export "$of40" -o /dev/null/model.npz
 expect_code 1
 expect_one_message "/dev/null/model.npz: cannot be written: Not a directory"
 launcher=("${several[@]}")
@@ -157,7 +157,7 @@ expect_code 0
 expect_json /init_from ""
 expect_json /resumed_at 2
 expect_json /epoch_losses "$losses"
-launch run "${start[@]}" --resume saves/step_0000000002.h5
+launch run "${start[@]}" --resume "$(saved 2)"
 expect_code 0
 expect_json /init_from ""
 expect_json /resumed_at 2
@@ -180,7 +180,7 @@ best=$(json /best_checkpoint)
 expect_line " +Best checkpoint: +$best"
 epochs=$(json /validation/smallest/epoch)
 [ "$(json /steps)" -eq $((8 * (epochs + 2))) ] || fail "$(json /steps) steps, and the best was epoch $epochs"
-[ "$best" = "$(printf 'saves/step_%010d.h5' $((8 * epochs)))" ] || fail "the best checkpoint is $best"
+[ "$best" = "$(saved $((8 * epochs)))" ] || fail "the best checkpoint is $best"
 [ -e "$here/$best" ] || fail "$best does not exist"
 launch run "${early[@]}" --resume-if-present
 expect_code 0
@@ -219,21 +219,21 @@ stop_by() {
   wait $process
   code=$?
   expect_code 6
-  launch checkpoint verify "saves/$(cat "$here/saves/latest")"
+  launch checkpoint verify "$(cd "$here" && compgen -G 'saves/*/step_*.safetensors' | tail -n 1)"
   expect_code 0
-  ! compgen -G "$here/saves/*.unfinished" || fail "a file is left that is not finished"
+  ! compgen -G "$here/saves/*/*.unfinished" || fail "a file is left that is not finished"
 }
-stop_by signal USR1 latest --set checkpoint.every_steps=1000
+stop_by signal USR1 '*/step_*.safetensors' --set checkpoint.every_steps=1000
 # Background processes of scripts ignore SIGINT, which older versions of env cannot change.
 if env --default-signal=INT true 2> /dev/null; then
   handles_int=(env --default-signal=INT)
-  stop_by interrupt INT latest --set checkpoint.every_steps=1000
+  stop_by interrupt INT '*/step_*.safetensors' --set checkpoint.every_steps=1000
 fi
 # Launchers may pass on one request twice.
-stop_by signal-twice "TERM TERM" latest --set checkpoint.every_steps=1000
+stop_by signal-twice "TERM TERM" '*/step_*.safetensors' --set checkpoint.every_steps=1000
 # During a save of 20 MB.
 large=(--set 'model.widths=[4, 300000, 1]' --set checkpoint.every_steps=1)
-stop_by signal-in-a-save TERM 'step_*.unfinished' "${large[@]}"
-stop_by signal-in-the-background TERM 'step_*.unfinished' "${large[@]}" --set checkpoint.async=true
+stop_by signal-in-a-save TERM '*/step_*.unfinished' "${large[@]}"
+stop_by signal-in-the-background TERM '*/step_*.unfinished' "${large[@]}" --set checkpoint.async=true
 
 conclude

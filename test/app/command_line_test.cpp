@@ -48,7 +48,7 @@ TEST(CommandLine, ResumesFromTheNamedOrLatestCheckpoint) {
   EXPECT_FALSE(run({}).resume || run({}).resume_if_present);
   EXPECT_EQ(run({"--resume"}).resume, "");
   EXPECT_EQ(run({"--resume", "--quiet"}).resume, "");
-  EXPECT_EQ(run({"--resume", "b.h5"}).resume, "b.h5");
+  EXPECT_EQ(run({"--resume", "b.safetensors"}).resume, "b.safetensors");
   EXPECT_TRUE(run({"--resume-if-present"}).resume_if_present);
   EXPECT_EQ(run({"--until", "100"}).until, "100");
 }
@@ -57,11 +57,12 @@ TEST(CommandLine, ParsesTheCheckpointCommands) {
   const auto checkpoint = [](const std::vector<std::string>& arguments) {
     return std::get<CheckpointOptions>(parse_command_line(arguments));
   };
-  EXPECT_EQ(checkpoint({"checkpoint", "show", "a.h5"}).action, CheckpointAction::show);
-  EXPECT_EQ(checkpoint({"checkpoint", "verify", "a.h5"}).action, CheckpointAction::verify);
-  EXPECT_EQ(checkpoint({"checkpoint", "verify", "a.h5"}).file, "a.h5");
-  const CheckpointOptions exported = checkpoint(
-      {"checkpoint", "export", "a.h5", "--format", "safetensors", "--names", "pytorch", "-o", "b"});
+  EXPECT_EQ(checkpoint({"checkpoint", "show", "a.safetensors"}).action, CheckpointAction::show);
+  EXPECT_EQ(checkpoint({"checkpoint", "verify", "a.safetensors"}).action, CheckpointAction::verify);
+  EXPECT_EQ(checkpoint({"checkpoint", "verify", "a.safetensors"}).file, "a.safetensors");
+  const CheckpointOptions exported =
+      checkpoint({"checkpoint", "export", "a.safetensors", "--format", "safetensors", "--names",
+                  "pytorch", "-o", "b"});
   EXPECT_EQ(exported.action, CheckpointAction::save_as);
   EXPECT_EQ(exported.names, "pytorch");
   EXPECT_EQ(exported.to, "b");
@@ -91,7 +92,7 @@ TEST(CommandLine, UsageErrorsAreOneLine) {
       {{"train", "a.toml"}, "did you mean run?"},
       {{"rnu", "a.toml"}, "did you mean run?"},
       {{"a.toml"}, "did you mean run a.toml?"},
-      {{"checkpoint", "shwo", "a.h5"}, "did you mean show?"},
+      {{"checkpoint", "shwo", "a.safetensors"}, "did you mean show?"},
       {{"run", "a.toml", "--lr", "0.1"}, "did you mean --set training.learning_rate=VALUE?"},
       {{"run", "a.toml", "--batch-size=8"}, "did you mean --set training.batch_size=VALUE?"},
       {{"run", "a.toml", "--tp=2"}, "did you mean --set distributed.tensor_parallel_size=VALUE?"},
@@ -108,13 +109,13 @@ TEST(CommandLine, UsageErrorsAreOneLine) {
       {{"run", "a.toml", "--mesh", "data=1", "--mesh", "data=2"}, "--mesh"},
       {{"inspect", "a.toml"}, "did you mean plan?"},
       {{"plan", "--live", "a.toml"}, "--live"},
-      {{"checkpoint", "export", "a.h5", "--format", "npz"}, "scripts/npz.py"},
+      {{"checkpoint", "export", "a.safetensors", "--format", "npz"}, "scripts/npz.py"},
       {{"info", "x"}, "x"},
-      {{"run", "a.toml", "--resume", "a.h5", "--resume-if-present"}, "--resume"},
+      {{"run", "a.toml", "--resume", "a.safetensors", "--resume-if-present"}, "--resume"},
       {{"run", "a.toml", "--until"}, "--until"},
       {{"checkpoint"}, "subcommand"},
       {{"checkpoint", "show"}, "FILE"},
-      {{"checkpoint", "verify", "a.h5", "--kokkos-num-threads=2"}, "--kokkos-"},
+      {{"checkpoint", "verify", "a.safetensors", "--kokkos-num-threads=2"}, "--kokkos-"},
       {{"run", "a.toml", "plan", "b.toml"}, "plan"},
   };
   for (const auto& [arguments, part] : cases)

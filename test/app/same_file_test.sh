@@ -16,13 +16,13 @@ tutorial=(a.toml --set training.num_epochs=1)
 launch run "${tutorial[@]}" --quiet --export arrays --set checkpoint.directory=old --set output.metrics=old.jsonl \
   --set output.hashes=old.hashes
 expect_code 0
-launch checkpoint export old/step_0000000008.h5 -o weights
+saved=$(saved 8 old)
+launch checkpoint export "$saved" -o weights
 expect_code 0
 ln -s a.toml "$here/link"
 ln "$here/a.toml" "$here/hard"
 ln -s missing.json "$here/dangling"
 mkdir "$here/saves"
-saved=old/step_0000000008.h5
 before=$(cd "$here" && find . -type f -exec sha256sum {} + | sort)
 
 # rejects PIECE ARGUMENT...: one error with PIECE, and all files are as they were.
@@ -53,11 +53,9 @@ rejects "output.metrics = arrays/y.npy: must be another file than data.y = array
   --set output.metrics=arrays/y.npy
 rejects "--trace = weights: must be another file than checkpoint.init_from = weights" run "${tutorial[@]}" \
   --set checkpoint.init_from=weights --trace weights
-rejects "checkpoint.init_from = $saved: must be another file than those of checkpoint.directory = ./old/" \
-  run "${tutorial[@]}" --set checkpoint.init_from=$saved --set checkpoint.directory=./old/ --set checkpoint.overwrite=true
 # Checkpoints
-rejects "--json = $saved: must be another file than --resume = $saved" run "${tutorial[@]}" --resume $saved --json $saved
-for name in step_0000000016.h5 latest lock; do
+rejects "--json = $saved: must be another file than --resume = $saved" run "${tutorial[@]}" --resume "$saved" --json "$saved"
+for name in a/step_0000000016.safetensors a/b.unfinished; do
   rejects "output.metrics = saves/$name: must be another file than those of checkpoint.directory = saves" \
     run "${tutorial[@]}" --set checkpoint.directory=saves --set output.metrics=saves/$name
 done
@@ -78,15 +76,15 @@ rejects "output.metrics = missing.json: must be another file than --json = dangl
   --json dangling --set output.metrics=missing.json
 rejects "--json = tb/events.out.tfevents.1: must be another file than those of output.tensorboard = tb" run \
   "${tutorial[@]}" --json tb/events.out.tfevents.1 --set output.tensorboard=tb
-rejects "-o = $saved: must be another file than checkpoint = $saved" checkpoint export $saved -o $saved
+rejects "-o = $saved: must be another file than checkpoint = $saved" checkpoint export "$saved" -o "$saved"
 [ ! -e "$here/out" ] && [ ! -e "$here/tb" ] || fail "made a directory"
 
 # Files of something else are not shortened, whatever they are.
 printf '{"step": 1, "loss": 2}\n' > "$here/other.jsonl"
 before=$(cd "$here" && find . -type f -exec sha256sum {} + | sort)
-for name in machine.toml arrays/x.npy $saved weights old.hashes other.jsonl; do
+for name in machine.toml arrays/x.npy "$saved" weights old.hashes other.jsonl; do
   rejects "output.metrics = $name: holds something else; choose another file or remove this one" run "${tutorial[@]}" \
-    --set output.metrics=$name
+    --set "output.metrics=$name"
 done
 rejects "output.hashes = old.jsonl: holds something else; choose another file or remove this one" run "${tutorial[@]}" \
   --set output.hashes=old.jsonl
@@ -99,9 +97,15 @@ launcher=()
 launch run "${tutorial[@]}" --quiet --export saves --set checkpoint.directory=saves --json saves/out.json --trace saves/trace \
   --set output.tensorboard=saves --set output.metrics=old.jsonl --set output.hashes=empty
 expect_code 0
-launch run "${tutorial[@]}" --quiet --resume saves/step_0000000008.h5 --set checkpoint.directory=saves \
+launch run "${tutorial[@]}" --quiet --resume "$(saved 8)" --set checkpoint.directory=saves \
   --set training.num_epochs=2 --set output.metrics=old.jsonl
 expect_code 0
 [ "$(wc -l < "$here/old.jsonl")" -eq 2 ] || fail "metrics have $(wc -l < "$here/old.jsonl") lines"
+# A training may start from another one's parameters in the same directory, where it replaces nothing.
+from=$(saved 8)
+before=$(cd "$here" && sha256sum "$from")
+launch run "${tutorial[@]}" --quiet --set checkpoint.directory=saves --set "checkpoint.init_from=$from"
+expect_code 0
+[ "$(cd "$here" && sha256sum "$from")" = "$before" ] || fail "it replaced $from"
 
 conclude

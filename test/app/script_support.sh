@@ -30,6 +30,9 @@ launch() {
   code=$?
 }
 
+# saved STEP [DIRECTORY]: prints the path of a checkpoint, relative to $here; of several trainings, that of the last name.
+saved() { (cd "$here" && compgen -G "${2:-saves}/*/$(printf 'step_%010d.safetensors' "$1")" | tail -n 1); }
+
 expect_code() { [ "$code" -eq "$1" ] || fail "exit code $code, expected $1"; }
 
 # expect_files NAME...: the program left these files in $here.

@@ -1,16 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <fcntl.h>
 #include <filesystem>
 #include <optional>
 #include <string>
 #include <vector>
 
-#include <tessera/checkpoint/checkpoint_file.hpp>
-#include <tessera/checkpoint/hyperslabs.hpp>
+#include <tessera/checkpoint/checkpoint_store.hpp>
+#include <tessera/checkpoint/runs.hpp>
+#include <tessera/checkpoint/trainings.hpp>
+#include <tessera/comm/agree.hpp>
 #include <tessera/comm/share_json.hpp>
 #include <tessera/config/to_plan_input.hpp>
 #include <tessera/engine/local_tensors.hpp>
+#include <tessera/io/durable_file.hpp>
 #include <tessera/train/trainer.hpp>
 
 #include "device_data.hpp"
@@ -79,6 +83,57 @@ void expect_elements(const Engine<T>& engine, Size rank) {
   });
 }
 
+/// Writes a checkpoint without a store, in pieces of at most `piece` bytes. Returns the bytes that
+/// the plan lets this rank write. Collective.
+template <class T>
+void write_file(const std::string& path, const Communicator& ranks, const Engine<T>& engine,
+                const TrainingState& state = {.config = "{}", .provenance = "{}"},
+                Size piece = checkpoint_piece) {
+  const std::vector<CheckpointTensor> tensors = checkpoint_tensors(engine.plan());
+  std::vector<std::uint64_t> sums(tensors.size());
+  const Size header_bytes = std::ssize(checkpoint_header(tensors, state, sums));
+  const TensorFile file{path, tensors, places_of(tensors, header_bytes)};
+  collectively(ranks, [&] {
+    if (ranks.rank() == 0) OpenFile made(path, O_WRONLY | O_CREAT | O_TRUNC);
+  });
+  sums = write_tensors(file, engine, ranks.rank(), piece);
+  const Kokkos::View<Size*, Kokkos::HostSpace> all("sums", sums.size());
+  std::copy(sums.begin(), sums.end(), all.data());
+  ranks.all_reduce(all);
+  collectively(ranks, [&] {
+    if (ranks.rank() != 0) return;
+    const std::string header =
+        checkpoint_header(tensors, state, {all.data(), all.data() + all.size()});
+    OpenFile(path, O_WRONLY).write(0, header.data(), std::ssize(header));
+  });
+}
+
+/// Replaces bytes of a tensor from byte `begin` on.
+inline void change_tensor(const std::string& path, const std::string& name, Size begin,
+                          const void* bytes, Size count) {
+  const Range place = SafetensorsFile(path).arrays().at(name).bytes;
+  OpenFile(path, O_WRONLY).write(place.begin + begin, bytes, count);
+}
+
+/// Returns the newest complete checkpoint of the only training in a directory; "" without one.
+inline std::string newest_in(const std::filesystem::path& directory) {
+  const auto trainings = trainings_in(directory);
+  EXPECT_LE(trainings.size(), 1U);
+  return trainings.empty() ? "" : newest_complete(trainings.front())->string();
+}
+
+/// Returns the checkpoint of a step in the only training that has it, or where it would be.
+inline std::string file_of(const std::string& directory, Size step) {
+  std::string file = directory + "/" + checkpoint_name(step);
+  std::error_code unused;
+  for (const auto& entry : std::filesystem::directory_iterator(directory, unused)) {
+    if (!entry.is_directory()) continue;
+    file = entry.path() / checkpoint_name(step);
+    if (std::filesystem::exists(file)) return file;
+  }
+  return file;
+}
+
 /// Writes a checkpoint of test values from rank 0 alone. Collective.
 template <class T>
 void write_alone(const std::string& path, const train_test::Experiment& setup) {
@@ -88,9 +143,7 @@ void write_alone(const std::string& path, const train_test::Experiment& setup) {
   const Engine<T> engine(plan_on(setup, mesh.shape()), mesh, StepOptions::of(setup.training));
   if (world.rank() == 0) {
     set_elements(engine, 0);
-    create_checkpoint(path, checkpoint_tensors(engine.plan()),
-                      {.config = "{}", .provenance = "{}"});
-    write_tensors(path, alone, engine);
+    write_file(path, alone, engine);
   }
   world.barrier();
 }

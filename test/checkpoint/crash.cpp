@@ -7,11 +7,13 @@
 #include <csignal>
 #include <cstdlib>
 #include <string>
+#include <thread>
 #include <unistd.h>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <tessera/checkpoint/trainings.hpp>
 #include <tessera/comm/agree.hpp>
 #include <tessera/comm/share_json.hpp>
 #include <tessera/process/run_main.hpp>
@@ -63,13 +65,14 @@ ExitCode train(Runtime& runtime, const Crash& crash) {
       return;
     if (crash.end == "kill") _exit(killed);
     kill(getpid(), SIGTERM);
+    while (!signals.arrived()) std::this_thread::yield();  // another thread receives it
   };
   Trainer<double> trainer(model, training, {}, checkpointing);
   const Communicator& world = trainer.mesh().world();
   const std::string latest = broadcast_json(world, collectively(world, [&]() -> std::string {
-                                              const auto found =
-                                                  CheckpointStore::latest(crash.directory);
-                                              return found ? found->string() : "";
+                                              const auto all = trainings_in(crash.directory);
+                                              if (all.empty()) return "";
+                                              return newest_complete(all.front())->string();
                                             }));
   if (!latest.empty()) {
     verify_checkpoint(latest);

@@ -19,22 +19,20 @@ using train_test::error_everywhere;
 
 class Divergence : public testing::TestWithParam<bool> {};
 
-std::size_t checkpoints_in_directory(const SharedDirectory& directory) {
-  std::size_t count = 0;
-  for (const fs::directory_entry& entry : fs::directory_iterator(directory.path()))
-    count += entry.path().filename().string().starts_with("step_") ? 1 : 0;
-  return count;
+std::vector<fs::path> checkpoints_of(const SharedDirectory& directory) {
+  std::vector<fs::path> files;
+  for (const fs::path& training : trainings_in(directory.path()))
+    for (const Size step : steps_in(training)) files.push_back(training / checkpoint_name(step));
+  return files;
 }
 
 /// Checks that all values of a checkpoint are finite.
 void expect_finite(const std::string& path) {
-  const Hdf5File file = Hdf5File::open(path);
-  for (const ArrayFacts& facts : file.arrays()) {
-    if (facts.name == "validations") continue;
-    std::vector<double> values(num_elements(facts.shape));
-    file.read(facts.name, DType::float64, {{Shape(facts.shape.size(), 0), facts.shape}},
-              values.data());
-    for (const double value : values) EXPECT_TRUE(std::isfinite(value)) << facts.name;
+  const CheckpointFile file(path);
+  for (const auto& [name, tensor] : file.tensors()) {
+    std::vector<float> values(num_elements(tensor.array.shape));
+    file.read(tensor, 0, std::ssize(values), values.data());
+    for (const float value : values) EXPECT_TRUE(std::isfinite(value)) << name;
   }
 }
 
@@ -50,18 +48,15 @@ TEST_P(Divergence, EndsTheTrainingAndKeepsTheLastGoodCheckpoint) {
   const std::string message =
       error_everywhere([&] { run<float>(setup, {.config = config}); }, ExitCode::wrong_result);
   EXPECT_TRUE(message.starts_with("training diverged: ")) << message;
-  const auto latest = CheckpointStore::latest(directory.path());
-  ASSERT_TRUE(latest);
-  EXPECT_GT(verify_checkpoint(latest->string()), 0);
-  EXPECT_EQ(checkpoints_in_directory(directory), 2U);
-  for (const fs::directory_entry& entry : fs::directory_iterator(directory.path()))
-    if (entry.path().extension() == ".h5") expect_finite(entry.path().string());
+  const std::string latest = newest_in(directory.path());
+  EXPECT_GT(verify_checkpoint(latest), 0);
+  EXPECT_EQ(checkpoints_of(directory).size(), 2U);
+  for (const fs::path& file : checkpoints_of(directory)) expect_finite(file.string());
   Communicator::world().barrier();
   // A run that resumes diverges again and loses nothing.
-  error_everywhere([&] { run<float>(setup, {.config = config}, latest->string()); },
-                   ExitCode::wrong_result);
-  EXPECT_EQ(CheckpointStore::latest(directory.path()), latest);
-  EXPECT_EQ(checkpoints_in_directory(directory), 2U);
+  error_everywhere([&] { run<float>(setup, {.config = config}, latest); }, ExitCode::wrong_result);
+  EXPECT_EQ(newest_in(directory.path()), latest);
+  EXPECT_EQ(checkpoints_of(directory).size(), 2U);
 }
 
 // A program may catch the error and use the trainer again.
@@ -70,16 +65,17 @@ TEST_P(Divergence, LeavesATrainerThatCanBeginAgain) {
   Experiment setup = train_test::primes();
   setup.training.optimizer.kind = OptimizerKind::sgd;
   setup.training.learning_rate = 1e30;
-  Trainer<float> trainer(setup.model, setup.training, {},
-                         {.config = {.directory = directory.path(),
-                                     .every_steps = 1,
-                                     .async = GetParam(),
-                                     .overwrite = true}});
+  Trainer<float> trainer(
+      setup.model, setup.training, {},
+      {.config = {.directory = directory.path(), .every_steps = 1, .async = GetParam()}});
   for (int time = 0; time < 2; ++time) {
     error_everywhere([&] { trainer.fit(setup.data); }, ExitCode::wrong_result);
     trainer.reset();
   }
-  EXPECT_EQ(CheckpointStore::latest(directory.path()), file_of(directory, 1));
+  // Each had a folder of its own.
+  EXPECT_EQ(checkpoints_of(directory).size(), 2U);
+  for (const fs::path& file : checkpoints_of(directory))
+    EXPECT_EQ(file.filename(), checkpoint_name(1));
 }
 
 // The element is on one rank only.
@@ -112,8 +108,8 @@ TEST_P(Divergence, OneElementOfOneRankIsEnough) {
   EXPECT_EQ(error_everywhere([&] { save(other); }, ExitCode::wrong_result),
             "training diverged: a value of " + name + " is not finite; " + file_of(directory, 2) +
                 " is not written");
-  EXPECT_EQ(CheckpointStore::latest(directory.path()), file_of(directory, 1));
-  EXPECT_EQ(checkpoints_in_directory(directory), 1U);
+  EXPECT_EQ(newest_in(directory.path()), file_of(directory, 1));
+  EXPECT_EQ(checkpoints_of(directory).size(), 1U);
 }
 
 INSTANTIATE_TEST_SUITE_P(Way, Divergence, testing::Bool(),

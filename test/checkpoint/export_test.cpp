@@ -7,7 +7,6 @@
 #include <utility>
 #include <vector>
 
-#include <tessera/checkpoint/checksums.hpp>
 #include <tessera/checkpoint/model_export.hpp>
 #include <tessera/io/safetensors.hpp>
 
@@ -17,30 +16,31 @@
 namespace tessera {
 namespace {
 
-using checkpoint_test::write_alone;
 using test::TemporaryDirectory;
 
-constexpr const char* kernel_name = "parameters/layer1/kernel";
+constexpr const char* kernel_name = "layer1/kernel";
 
 /// Returns a checkpoint in float64 whose kernel has these values: a matrix of one column.
 std::string checkpoint_with(const TemporaryDirectory& directory,
                             const std::vector<double>& values) {
-  const std::string path = directory.path() / "saved.h5";
+  const std::string path = directory.path() / "saved.safetensors";
   train_test::Experiment setup = train_test::primes();
   const Size rows = std::ssize(values);
   setup.model.mlp.widths = {rows, 1};
   setup.model.dtype = DType::float64;
-  write_alone<double>(path, setup);
-  Hdf5File file = Hdf5File::change(path);
-  file.write(kernel_name, DType::float64, {{{0, 0}, {rows, 1}}}, values.data());
-  file.set_attribute(kernel_name, checksum_attribute, hash_of_run(values.data(), rows, 0));
-  file.close();
+  const Communicator alone = Communicator::world().alone("alone");
+  const Mesh mesh(alone, MeshShape({{"data", 1}}));
+  const Engine<double> engine(checkpoint_test::plan_on(setup, mesh.shape()), mesh, {});
+  checkpoint_test::set_elements(engine, 0);
+  for (const auto& tensor : local_tensors(engine.plan(), 0, engine, TensorRole::parameter))
+    if (tensor.slot.path == kernel_name) Kokkos::deep_copy(tensor.values, test::to_device(values));
+  checkpoint_test::write_file(path, alone, engine);
   return path;
 }
 
 template <class F>
 std::vector<double> exported_as(const std::string& checkpoint, std::optional<DType> type) {
-  const std::string to = checkpoint + ".safetensors";
+  const std::string to = checkpoint + ".exported";
   export_parameters(checkpoint, to, ExportNames::pytorch, type);
   const SafetensorsFile file(to);
   const SafetensorsArray& kernel = file.arrays().at("layer1.weight");
@@ -76,6 +76,24 @@ TEST(Export, RoundsToEveryTypeInOneStep) {
   EXPECT_EQ(in_bf16[5], 1 + std::ldexp(1, -7));
   EXPECT_EQ(in_bf16[6], -1);
   EXPECT_EQ(in_bf16[7], 1);
+}
+
+TEST(Export, TakesTensorsByTheBeginningOfTheirNames) {
+  const TemporaryDirectory directory;
+  const std::string path = checkpoint_with(directory, {1, 2}), to = path + ".exported";
+  const auto exported = [&](const std::vector<std::string>& selected) {
+    export_parameters(path, to, ExportNames::tessera, {}, selected);
+    std::vector<std::string> names;
+    const SafetensorsFile file(to);
+    for (const auto& [name, array] : file.arrays()) names.push_back(name);
+    return names;
+  };
+  using Names = std::vector<std::string>;
+  EXPECT_EQ(exported({}), (Names{"layer1/bias", "layer1/kernel"}));
+  EXPECT_EQ(exported({"layer1/k", "moment2/"}),
+            (Names{"layer1/kernel", "moment2/layer1/bias", "moment2/layer1/kernel"}));
+  EXPECT_EQ(test::error_of([&] { exported({"layer2"}); }),
+            "--select = layer2: must be beginnings of names in " + path);
 }
 
 TEST(Export, RejectsValuesBeyondTheRangeOfTheType) {

@@ -26,10 +26,14 @@ bool has_space(int file, off_t end) {
 
 extern "C" {
 
-int fallocate(int file, int mode, off_t begin, off_t count) {
-  using F = int (*)(int, int, off_t, off_t);
-  static const auto real = reinterpret_cast<F>(dlsym(RTLD_NEXT, "fallocate"));
-  return has_space(file, begin + count) ? real(file, mode, begin, count) : -1;
+int posix_fallocate(int file, off_t begin, off_t count) {
+  using F = int (*)(int, off_t, off_t);
+  static const auto real = reinterpret_cast<F>(dlsym(RTLD_NEXT, "posix_fallocate"));
+  return has_space(file, begin + count) ? real(file, begin, count) : ENOSPC;
+}
+
+int posix_fallocate64(int file, off64_t begin, off64_t count) {
+  return posix_fallocate(file, begin, count);
 }
 
 ssize_t pwrite(int file, const void* data, size_t count, off_t begin) {

@@ -1,7 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# A checkpoint for which the disk has too little space is one error, wherever the space ends, and leaves no file. HDF5 1.10
-# crashes when the program ends if it could not write.
+# A checkpoint for which the disk has too little space is one error, wherever the space ends, and leaves no file.
 # usage: no_space_test.sh PROGRAM INPUTS NO_SPACE_LIBRARY LAUNCHER...
 program=$1 inputs=$2 library=$3
 shift 3
@@ -13,14 +12,13 @@ tutorial=("$inputs/tutorial.toml" --quiet --set training.num_epochs=1 --set chec
 begin enough
 NO_SPACE_BEYOND=1000000 launch run "${tutorial[@]}"
 expect_code 0
-size=$(stat -c %s "$here/saves/step_0000000008.h5")
+size=$(stat -c %s "$here/$(saved 8)")
 for bytes in 100 1000 3000 5000 8000 $((size / 2)) $((size - 1)); do
   begin "space-for-$bytes"
   NO_SPACE_BEYOND=$bytes launch run "${tutorial[@]}"
   expect_code 1
-  [ "$(grep -c '^tessera: error: saves/step_0000000008.h5.unfinished: .*No space left on device$' "$err")" -eq 1 ] ||
+  [ "$(grep -c '^tessera: error: saves/.*/step_0000000008.safetensors.*.unfinished: .*No space left on device$' "$err")" -eq 1 ] ||
     fail "not one error with file and reason"
-  if grep -q 'Signal' "$err"; then fail "the program crashed"; fi
   [ -z "$(ls -A "$here/saves")" ] || fail "left $(ls -A "$here/saves")"
 done
 conclude

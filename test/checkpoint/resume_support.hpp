@@ -36,7 +36,7 @@ End run(Experiment setup, const Checkpointing& checkpointing, const std::string&
 }
 
 inline std::string file_of(const SharedDirectory& directory, Size step) {
-  return directory.file(fmt::format("step_{:010}.h5", step));
+  return file_of(directory.path(), step);
 }
 
 inline void expect_same_end(const End& a, const End& b) {

@@ -1,20 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
-// The directory of checkpoints: which files stay, and which is the latest.
+// The folders of trainings: which files stay, which is the newest, and who may write.
 #include <chrono>
 #include <cmath>
 #include <filesystem>
 #include <future>
 #include <optional>
-#include <set>
 #include <string>
 #include <thread>
-#include <unistd.h>
+#include <vector>
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <tessera/checkpoint/checkpoint_store.hpp>
-#include <tessera/process/host_info.hpp>
+#include <tessera/checkpoint/trainings.hpp>
 
 #include "checkpoint/checkpoint_support.hpp"
 #include "expect_error.hpp"
@@ -31,23 +30,30 @@ class Saver {
  public:
   explicit Saver(const CheckpointConfig& config) : config_(config) {}
 
-  /// Saves with a new store, like a new process that resumes from the step before.
-  CheckpointStore save(Size step, double loss = 1, const SaveObserver& observer = {}) const {
-    CheckpointStore made = store(observer, step - 1);
-    save_to(made, step, loss);
-    made.finish();
-    return made;
+  /// Returns the store of a run that starts a training, or that resumes one from a step of
+  /// `training`.
+  CheckpointStore store(const SaveObserver& observer = {}, const fs::path& training = {},
+                        Size step = 0) const {
+    TrainingStart start{.fingerprint = "0123abcd"};
+    if (!training.empty()) start.resumed = ResumedFrom{training, step};
+    return {config_, alone_, observer, start};
   }
-  CheckpointStore store(const SaveObserver& observer, Size resumed_at = 1000) const {
-    return {config_, alone_, observer, ResumedFrom{"one training", resumed_at}};
-  }
-  CheckpointStore store_of_new_training() const { return {config_, alone_}; }
   void save_to(CheckpointStore& to, Size step, double loss = 1) const {
     to.save(engine_, {.step = step,
                       .epoch_losses = {7},
                       .validations = {{1, loss, NAN}},
                       .config = R"({"data": {"validation_samples": 1}})",
                       .provenance = "{}"});
+  }
+  /// Saves a step with a store of its own, like a new process that resumes from the newest one.
+  fs::path save(Size step, double loss = 1, const SaveObserver& observer = {}) const {
+    const auto all = trainings_in(config_.directory);
+    const fs::path training = all.empty() ? fs::path() : all.front();
+    const Size from = all.empty() ? 0 : *step_of_checkpoint(newest_complete(training)->filename());
+    CheckpointStore made = store(observer, training, from);
+    save_to(made, step, loss);
+    made.finish();
+    return made.last();
   }
 
  private:
@@ -65,130 +71,109 @@ class Saver {
                         {}};
 };
 
-std::set<std::string> names_in_directory(const fs::path& directory) {
-  std::set<std::string> names;
-  for (const fs::directory_entry& entry : fs::directory_iterator(directory))
-    names.insert(entry.path().filename().string());
-  return names;
-}
-
-using Names = std::set<std::string>;
+using Steps = std::vector<Size>;
+using Names = std::vector<std::string>;
 
 TEST(CheckpointStore, KeepsTheNewestAndTheBest) {
   const TemporaryDirectory directory;
   const Saver saver({.directory = directory.path(), .keep = 2, .keep_best = 1});
   const std::vector<double> losses{NAN, 5, NAN, 1, 3, 4, 2};
-  for (std::size_t i = 0; i < losses.size(); ++i) saver.save(static_cast<Size>(i), losses[i]);
-  EXPECT_EQ(names_in_directory(directory.path()),
-            (Names{"latest", "step_0000000003.h5", "step_0000000005.h5", "step_0000000006.h5"}));
-  EXPECT_EQ(*CheckpointStore::latest(directory.path()), directory.path() / "step_0000000006.h5");
-  EXPECT_EQ(saver.store({}).best(), directory.path() / "step_0000000003.h5");
+  fs::path last;
+  for (std::size_t i = 0; i < losses.size(); ++i)
+    last = saver.save(static_cast<Size>(i) + 1, losses[i]);
+  const fs::path training = last.parent_path();
+  EXPECT_EQ(steps_in(training), (Steps{7, 6, 4}));
+  EXPECT_EQ(*newest_complete(training), training / checkpoint_name(7));
+  EXPECT_EQ(saver.store({}, training, 7).best(), training / checkpoint_name(4));
+  EXPECT_EQ(names_in(directory.path()), Names{training.filename()});
 }
 
-// A training that resumes from an earlier checkpoint makes that the latest one.
-TEST(CheckpointStore, TheNewestIsTheLastWritten) {
+// Two trainings never meet, even if they start in the same second.
+TEST(CheckpointStore, EachTrainingHasAFolderOfItsOwn) {
   const TemporaryDirectory directory;
   const Saver saver({.directory = directory.path(), .keep = 1});
-  saver.save(20);
-  const CheckpointStore store = saver.save(10);
-  EXPECT_EQ(names_in_directory(directory.path()), (Names{"latest", "lock", "step_0000000010.h5"}));
-  EXPECT_EQ(store.last(), directory.path() / "step_0000000010.h5");
-  EXPECT_EQ(store.costs().saves, 1);
-}
-
-TEST(CheckpointStore, LatestIsACompleteCheckpointOrAnError) {
-  const TemporaryDirectory directory;
-  const fs::path path = directory.path();
-  EXPECT_EQ(CheckpointStore::latest(path), std::nullopt);
-  EXPECT_EQ(CheckpointStore::latest(path / "nothing"), std::nullopt);
-  directory.write("step_0000000003.h5.unfinished", "half");
-  EXPECT_EQ(CheckpointStore::latest(path), std::nullopt);
-  Saver({.directory = path}).save(5);
-  EXPECT_EQ(names_in_directory(path), (Names{"latest", "step_0000000005.h5"}));
-  fs::remove(path / "latest");
-  EXPECT_EQ(*CheckpointStore::latest(path), path / "step_0000000005.h5");
-  for (const char* name : {"step_0000000006.h5\n", "../step_0000000005.h5\n", "\n"}) {
-    directory.write("latest", name);
-    directory.write("step_0000000009.h5", "damaged");
-    EXPECT_EQ(*CheckpointStore::latest(path), path / "step_0000000005.h5");
+  CheckpointStore one = saver.store(), other = saver.store();
+  saver.save_to(one, 5);
+  saver.save_to(other, 5);
+  EXPECT_NE(one.last(), other.last());
+  EXPECT_EQ(trainings_in(directory.path()).size(), 2U);
+  for (const CheckpointStore* store : {&one, &other}) {
+    EXPECT_TRUE(store->training().filename().string().starts_with("0123abcd-"));
+    EXPECT_EQ(read_state(store->last()).training, store->training().filename());
   }
-  directory.write("latest", "step_0000000006.h5\n");
-  fs::remove(path / "step_0000000005.h5");
-  EXPECT_TRUE(error_of([&] {
-                CheckpointStore::latest(path);
-              }).starts_with((path / "step_0000000009.h5").string() + ": "));
-  fs::remove(path / "step_0000000009.h5");
-  EXPECT_EQ(error_of([&] { CheckpointStore::latest(path); }),
-            (path / "latest").string() +
-                ": names step_0000000006.h5, which is not a checkpoint in this directory");
 }
 
-TEST(CheckpointStore, OneTrainingDoesNotWriteOverAnother) {
+// A branch has the checkpoints up to its beginning, and later ones of others are not its own.
+TEST(CheckpointStore, ABranchBeginsAFolderWithItsHistory) {
   const TemporaryDirectory directory;
-  const std::string path = directory.path();
-  const Saver saver({.directory = path, .keep = 1});
-  saver.save(150);
-  EXPECT_EQ(error_of([&] { saver.store_of_new_training(); }),
-            "checkpoint.directory = " + path +
-                ": holds step_0000000150.h5 of another training; resume that with --resume, set "
-                "another directory, or replace it with checkpoint.overwrite = true");
-  const Saver replaces({.directory = path, .keep = 0, .overwrite = true});
-  {
-    CheckpointStore store = replaces.store_of_new_training();
-    EXPECT_EQ(*CheckpointStore::latest(path), directory.path() / "step_0000000150.h5");
-    replaces.save_to(store, 10);
-    replaces.save_to(store, 20);
-    EXPECT_NE(store.training(), "one training");
-  }
-  EXPECT_EQ(names_in_directory(path),
-            (Names{"latest", "step_0000000010.h5", "step_0000000020.h5"}));
-  // The new training may resume here, and the old one may not.
-  const std::string training = read_state(path + "/step_0000000020.h5").training;
-  EXPECT_NE(error_of([&] { saver.store({}); }).find("holds step_00000000"), std::string::npos);
-  const Communicator alone = Communicator::world().alone("alone");
-  EXPECT_EQ(CheckpointStore({.directory = path}, alone, {}, ResumedFrom{training, 20}).training(),
-            training);
+  const Saver saver({.directory = directory.path(), .keep = 0});
+  const std::vector<double> losses{5, 2, 1};
+  fs::path last;
+  for (Size step = 1; step <= 3; ++step) last = saver.save(step, losses[step - 1]);
+  const fs::path first = last.parent_path();
+  const Saver keeps({.directory = directory.path(), .keep = 1, .keep_best = 1});
+  CheckpointStore branch = keeps.store({}, first, 2);
+  EXPECT_NE(branch.training(), first);
+  EXPECT_EQ(trainings_in(directory.path()), std::vector<fs::path>{first});  // it may yet fail
+  keeps.save_to(branch, 3, 4);
+  EXPECT_EQ(steps_in(branch.training()), (Steps{3, 2}));
+  EXPECT_EQ(branch.best(), branch.training() / checkpoint_name(2));
+  EXPECT_EQ(steps_in(first), (Steps{3, 2, 1}));
+  EXPECT_EQ(read_state(branch.training() / checkpoint_name(3)).validations[0][1], 4);
+  EXPECT_EQ(read_state(first / checkpoint_name(3)).validations[0][1], 1);
 }
 
-// A damaged file does not keep a training from resuming, and stays.
-TEST(CheckpointStore, DamagedFilesDoNotPreventATrainingFromResuming) {
+TEST(CheckpointStore, TheNewestIsTheLastCompleteStep) {
   const TemporaryDirectory directory;
-  const Saver saver({.directory = directory.path(), .keep = 1});
+  const Saver saver({.directory = directory.path(), .keep = 0});
+  EXPECT_TRUE(trainings_in(directory.path() / "nothing").empty());
   saver.save(5);
-  directory.write("step_0000000007.h5", "damaged");
-  saver.save(9);
-  EXPECT_EQ(names_in_directory(directory.path()),
-            (Names{"latest", "step_0000000007.h5", "step_0000000009.h5"}));
+  const fs::path training = saver.save(7).parent_path();
+  fs::last_write_time(training / checkpoint_name(5),
+                      fs::last_write_time(training / checkpoint_name(7)) + std::chrono::hours(1));
+  EXPECT_EQ(*newest_complete(training), training / checkpoint_name(7));
+  fs::resize_file(training / checkpoint_name(7), 4100);
+  EXPECT_EQ(*newest_complete(training), training / checkpoint_name(5));
+  // It does not keep the training from going on, and is replaced.
+  EXPECT_EQ(saver.save(7).parent_path(), training);
+  EXPECT_EQ(*newest_complete(training), training / checkpoint_name(7));
+  for (const Size step : {5, 7}) fs::resize_file(training / checkpoint_name(step), 4100);
+  EXPECT_TRUE(error_of([&] {
+                newest_complete(training);
+              }).starts_with((training / checkpoint_name(7)).string() + ": has "));
 }
 
-TEST(CheckpointStore, OneLiveRunHasTheDirectory) {
+TEST(CheckpointStore, OneRunGoesOnWithATraining) {
   const TemporaryDirectory directory;
   const Saver saver({.directory = directory.path()});
-  std::optional<CheckpointStore> store = saver.store({});
-  directory.write("step_0000000003.h5.unfinished", "of the first run");
-  EXPECT_EQ(
-      error_of([&] { saver.store({}); }),
-      fmt::format("checkpoint.directory = {}: is in use by process {} on {}, which is running; "
-                  "set another directory",
-                  directory.path().string(), getpid(), host_name()));
-  EXPECT_EQ(names_in_directory(directory.path()), (Names{"lock", "step_0000000003.h5.unfinished"}));
-  store.reset();
-  saver.store({});
-  EXPECT_TRUE(names_in_directory(directory.path()).empty());
+  const fs::path training = saver.save(5).parent_path();
+  {
+    const CheckpointStore store = saver.store({}, training, 5);
+    EXPECT_EQ(error_of([&] { saver.store({}, training, 5); }),
+              fmt::format("checkpoint.directory = {}: another run goes on with the training in {}: "
+                          "wait for its end, or set another directory",
+                          directory.path().string(), training.filename().string()));
+  }
+  CheckpointStore store = saver.store({}, training, 5);
+  // Another run saves, on a file system without locks.
+  fs::copy_file(training / checkpoint_name(5), training / checkpoint_name(9));
+  EXPECT_EQ(error_of([&] { saver.save_to(store, 7); }),
+            "checkpoint.directory = " + excerpt(directory.path().string()) +
+                ": another run has gone on with this training and saved " +
+                (training / checkpoint_name(9)).string() +
+                "; this run ends without another checkpoint");
+  EXPECT_EQ(steps_in(training), (Steps{9, 5}));
 }
 
-// A file system that cannot hold checkpoints is found before any training; no file is left.
-TEST(CheckpointStore, ADirectoryThatCannotHoldFilesIsRejected) {
+TEST(CheckpointStore, LeavesNothingOfSavesThatDidNotHappen) {
   const TemporaryDirectory directory;
-  fs::create_directory(directory.path() / "trial.h5.unfinished");
-  directory.write("trial.h5.unfinished/file", "so that it cannot be removed");
-  const std::string path = directory.path();
-  for (const bool async : {false, true}) {
-    EXPECT_TRUE(error_of([&] { Saver({.directory = path, .async = async}).store({}); })
-                    .starts_with("checkpoint.directory = " + path +
-                                 ": cannot hold checkpoints: " + path + "/trial.h5.unfinished: "));
-    EXPECT_EQ(names_in_directory(path), Names{"trial.h5.unfinished"});
-  }
+  const Saver saver({.directory = directory.path()});
+  saver.store();
+  EXPECT_EQ(names_in(directory.path()), Names{});
+  const fs::path training = saver.save(5).parent_path();
+  directory.write((training.filename() / "step_0000000007.safetensors.0.unfinished").string(), "x");
+  saver.save(7);
+  EXPECT_EQ(names_in(training), (Names{checkpoint_name(5), checkpoint_name(7)}));
 }
 
 /// Ends a save, but not the process.
@@ -203,19 +188,19 @@ TEST_P(FailedSaves, AtAnyPointLeaveAWholeCheckpoint) {
     SCOPED_TRACE(names_of<SavePoint>[point]);
     const TemporaryDirectory directory;
     const Saver saver({.directory = directory.path(), .keep = 1, .async = GetParam()});
-    saver.save(1);
+    const fs::path training = saver.save(1).parent_path();
     EXPECT_THROW(saver.save(2, 1,
                             [&](SavePoint reached) {
                               if (static_cast<std::size_t>(reached) == point)
                                 throw Interruption("here");
                             }),
                  std::runtime_error);
-    const fs::path latest = *CheckpointStore::latest(directory.path());
-    const bool is_new = static_cast<SavePoint>(point) >= SavePoint::latest_renamed;
-    EXPECT_EQ(read_state(latest.string()).step, is_new ? 2 : 1);
-    EXPECT_GT(verify_checkpoint(latest.string()), 0);
+    const fs::path newest = *newest_complete(training);
+    const bool is_new = static_cast<SavePoint>(point) >= SavePoint::renamed;
+    EXPECT_EQ(read_state(newest.string()).step, is_new ? 2 : 1);
+    EXPECT_GT(verify_checkpoint(newest.string()), 0);
     saver.save(3);
-    EXPECT_EQ(names_in_directory(directory.path()), (Names{"latest", "step_0000000003.h5"}));
+    EXPECT_EQ(names_in(training), Names{checkpoint_name(3)});
   }
 }
 INSTANTIATE_TEST_SUITE_P(CheckpointStore, FailedSaves, testing::Bool(),
@@ -230,21 +215,22 @@ TEST(CheckpointStore, OneSaveIsInFlightAtATime) {
   };
   const Saver saver({.directory = directory.path(), .keep = 0, .async = true});
   CheckpointStore store = saver.store(wait);
+  const fs::path training = store.training();
   saver.save_to(store, 1);
   EXPECT_EQ(store.written_saves(), 0);
   EXPECT_FALSE(store.is_ready(store.written_saves()));
-  EXPECT_EQ(CheckpointStore::latest(directory.path()), std::nullopt);
+  EXPECT_EQ(newest_complete(training), std::nullopt);
   permission.set_value();
   while (store.written_saves() == 0) std::this_thread::yield();
   EXPECT_TRUE(store.is_ready(1));
   EXPECT_FALSE(store.is_ready(0));  // another rank has not
-  EXPECT_EQ(CheckpointStore::latest(directory.path()), std::nullopt);
+  EXPECT_EQ(newest_complete(training), std::nullopt);
   saver.save_to(store, 2);  // waits for the first one
-  EXPECT_EQ(CheckpointStore::latest(directory.path())->filename(), "step_0000000001.h5");
+  EXPECT_EQ(newest_complete(training)->filename(), checkpoint_name(1));
   EXPECT_EQ(store.costs().saves, 1);
   store.finish();
   EXPECT_FALSE(store.is_ready(2));
-  EXPECT_EQ(CheckpointStore::latest(directory.path())->filename(), "step_0000000002.h5");
+  EXPECT_EQ(newest_complete(training)->filename(), checkpoint_name(2));
 }
 
 }  // namespace

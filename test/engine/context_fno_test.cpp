@@ -7,8 +7,6 @@
 
 #include <gtest/gtest.h>
 
-#include <tessera/io/hdf5_file.hpp>
-
 #include "checkpoint/resume_support.hpp"
 #include "engine/context_support.hpp"
 #include "engine/precision_support.hpp"
@@ -109,7 +107,6 @@ TEST(ContextFno, PredictsEveryPoint) {
 }
 
 TEST(ContextFno, CheckpointsGoToMeshesWithAndWithoutTheAxis) {
-  if (!has_hdf5()) GTEST_SKIP() << "built without HDF5";
   using namespace checkpoint_test;
   for (const auto& [saves, resumes] : {std::pair{"context", "data"}, {"fsdp", "context"}}) {
     const auto on_axis = [&](const char* axis) {

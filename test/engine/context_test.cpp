@@ -5,8 +5,6 @@
 
 #include <gtest/gtest.h>
 
-#include <tessera/io/hdf5_file.hpp>
-
 #include "checkpoint/resume_support.hpp"
 #include "engine/context_support.hpp"
 
@@ -97,7 +95,6 @@ TEST(Context, PredictsEveryPosition) {
 }
 
 TEST(Context, CheckpointsGoToMeshesWithAndWithoutTheAxis) {
-  if (!has_hdf5()) GTEST_SKIP() << "built without HDF5";
   using namespace checkpoint_test;
   const Size ranks = Communicator::world().size();
   for (const auto& [saves, resumes] : {std::pair{"context", "data"}, {"fsdp", "context"}}) {

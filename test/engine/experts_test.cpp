@@ -10,7 +10,6 @@
 #include <tessera/config/config_rules.hpp>
 #include <tessera/config/to_plan_input.hpp>
 #include <tessera/engine/local_tensors.hpp>
-#include <tessera/io/hdf5_file.hpp>
 
 #include "checkpoint/resume_support.hpp"
 #include "engine/precision_support.hpp"
@@ -138,7 +137,6 @@ TEST(ExpertAxis, OnAPipelineWithRecomputation) {
 }
 
 TEST(ExpertAxis, CheckpointsResumeOnEveryMesh) {
-  if (!has_hdf5()) GTEST_SKIP() << "built without HDF5";
   std::vector<Experiment> setups;
   for_expert_meshes([&](const Experiment& one) { setups.push_back(one); });
   setups.push_back(

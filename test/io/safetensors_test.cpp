@@ -2,6 +2,7 @@
 // Files of other programs: the values that they hold, and whatever else they may be.
 #include <cstring>
 #include <filesystem>
+#include <map>
 #include <string>
 #include <utility>
 #include <vector>
@@ -78,6 +79,29 @@ TEST(Safetensors, ReadsArraysOfOtherProgramsInAnyOrder) {
   file.read(file.arrays().at("none"), 0, 0, nullptr);
 }
 
+// Other programs read the values in place, so they begin where the header says.
+TEST(Safetensors, WritesTextsScalarsAndArraysWithoutElements) {
+  const TemporaryDirectory directory;
+  const std::string text = R"({"a": ["\"", 1.5]})";
+  for (const Size alignment : {8, 4096}) {
+    std::string bytes = safetensors_header({{"scalar", {}, DType::float64},
+                                            {"none", {0, 7}, DType::float32},
+                                            {"half", {3}, DType::float16}},
+                                           {{"state", text}}, alignment);
+    EXPECT_EQ(std::ssize(bytes) % alignment, 0);
+    bytes.append(14, 'x');
+    const SafetensorsFile file(directory.write("model", bytes));
+    EXPECT_EQ(file.metadata(),
+              (std::map<std::string, std::string>{{"format", "pt"}, {"state", text}}));
+    EXPECT_EQ(file.header(), bytes.substr(8, bytes.size() - 22));
+    EXPECT_EQ(file.arrays().at("scalar").shape, Shape{});
+    EXPECT_EQ(file.arrays().at("scalar").bytes, (Range{std::ssize(bytes) - 14, 8}));
+    EXPECT_EQ(file.arrays().at("none").shape, (Shape{0, 7}));
+    EXPECT_EQ(file.arrays().at("none").bytes.count, 0);
+    EXPECT_EQ(file.arrays().at("half").bytes, (Range{std::ssize(bytes) - 6, 6}));
+  }
+}
+
 TEST(Safetensors, RejectsWhatIsNoFileOfThisFormat) {
   const TemporaryDirectory directory;
   const std::string none = "is not a safetensors file, or is cut off";
@@ -93,7 +117,9 @@ TEST(Safetensors, RejectsWhatIsNoFileOfThisFormat) {
       {length_of(~std::uint64_t{0}) + "{}", none},
       {length_of(std::uint64_t{1} << 63) + "{}", none},
       {file_with("[]", 0), none},
-      {length_of(1 << 25) + "{" + std::string(1 << 25, ' '), "its header is larger than 16.00 MiB"},
+      {"\x89HDF\r\n\x1a\n and more",
+       "is an HDF5 file; if it is a checkpoint of Tessera 0.2, export it with `tessera checkpoint "
+       "export` of that version"},
       {file_with("{} {", 0), no_json},
       {file_with("{\"a\xff\": 1}", 0), no_json},
       {file_with("{\"a\": 1", 0), no_json},

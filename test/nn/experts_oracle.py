@@ -120,9 +120,9 @@ def trained(command, folder, rate):
          f"checkpoint.directory={saves}"],
         cwd=folder, check=True, stdout=subprocess.DEVNULL,
     )  # fmt: skip
-    (saved,) = (folder / saves).glob("*.h5")
+    (saved,) = (folder / saves).glob("*/step_*")
     subprocess.run([command[-1], "checkpoint", "export", saved], cwd=folder, check=True, stdout=subprocess.DEVNULL)
-    return safetensors(saved.with_suffix(".safetensors"))
+    return safetensors(saved.with_suffix(".tessera.safetensors"))
 
 
 def main(command):

@@ -103,7 +103,6 @@ TEST(EarlyStop, ALossThatIsNotFiniteIsNeverTheBest) {
 }
 
 TEST(EarlyStop, AResumedTrainingEndsAtTheSameEpoch) {
-  if (!has_hdf5()) GTEST_SKIP();
   for (const auto& [what, setup] : some_strategies(overfitting(3), 3, 1)) {
     SCOPED_TRACE(what);
     const SharedDirectory directory;
@@ -123,7 +122,6 @@ TEST(EarlyStop, AResumedTrainingEndsAtTheSameEpoch) {
 }
 
 TEST(EarlyStop, TheBestCheckpointIsKeptAndNamed) {
-  if (!has_hdf5()) GTEST_SKIP();
   for (const bool at_end : {true, false}) {
     SCOPED_TRACE(at_end);
     const SharedDirectory directory;
@@ -150,7 +148,6 @@ TEST(EarlyStop, TheBestCheckpointIsKeptAndNamed) {
 
 // Without patience, training goes on to the last epoch.
 TEST(EarlyStop, KeepBestKeepsTheBestValidations) {
-  if (!has_hdf5()) GTEST_SKIP();
   const SharedDirectory directory;
   CheckpointConfig config{
       .directory = directory.path(), .at_end = false, .keep = 1, .keep_best = 2};

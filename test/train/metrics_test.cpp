@@ -194,7 +194,6 @@ TEST(Metrics, AValidationLossLeavesOutTheTermsOfRouters) {
 
 // Records of a resumed training cover the steps before the checkpoint as well.
 TEST(Metrics, OfRoutersGoOnAfterAResumption) {
-  if (!has_hdf5()) GTEST_SKIP();
   const SharedDirectory directory, saves;
   Experiment setup = with_experts();
   setup.training.num_epochs = 4;  // of three steps
@@ -206,7 +205,7 @@ TEST(Metrics, OfRoutersGoOnAfterAResumption) {
   for (const Size step : {2, 4, 5, 7}) {
     SCOPED_TRACE(step);
     const auto resumed =
-        run_with_metrics<double>(setup, output, {}, saves.file(fmt::format("step_{:010}.h5", step)))
+        run_with_metrics<double>(setup, output, {}, checkpoint_test::file_of(saves.path(), step))
             .records;
     ASSERT_EQ(resumed.size(), whole.size());
     for (std::size_t r = 0; r < whole.size(); ++r)
@@ -218,7 +217,7 @@ TEST(Metrics, OfRoutersGoOnAfterAResumption) {
   // A run with other records has the steps since the resumption, not those of another window.
   const OutputConfig other{.metrics = directory.file("other.jsonl"), .every_steps = 3};
   const auto records =
-      run_with_metrics<double>(setup, other, {}, saves.file("step_0000000007.h5")).records;
+      run_with_metrics<double>(setup, other, {}, checkpoint_test::file_of(saves.path(), 7)).records;
   const auto each =
       run_with_metrics<double>(setup, {.metrics = directory.file("each.jsonl"), .every_steps = 1})
           .records;
@@ -230,7 +229,6 @@ TEST(Metrics, OfRoutersGoOnAfterAResumption) {
 
 // An editor or a copy may leave blank lines. They do not hide the records behind them.
 TEST(Metrics, ABlankLineKeepsTheRecordsBehindIt) {
-  if (!has_hdf5()) GTEST_SKIP();
   const SharedDirectory directory, saves;
   Experiment setup = primes();
   setup.training.num_epochs = 4;
@@ -249,7 +247,7 @@ TEST(Metrics, ABlankLineKeepsTheRecordsBehindIt) {
   world.barrier();
   setup.model.dtype = DType::float64;
   Trainer<double> again(setup.model, setup.training, {}, {}, {.output = output});
-  again.resume(saves.file("step_0000000009.h5"));
+  again.resume(checkpoint_test::file_of(saves.path(), 9));
   again.fit(setup.data);
   std::vector<double> steps;
   std::ifstream file(output.metrics);

@@ -26,14 +26,15 @@ std::string exported(const CheckpointOptions& options) {
   if (!options.dtype.empty() &&
       std::ranges::find(export_types, options.dtype) == export_types.end())
     throw ConfigError("--dtype", options.dtype, must_be_one_of(options.dtype, export_types));
-  const std::string to =
-      !options.to.empty()
-          ? options.to
-          : std::filesystem::path(options.file).replace_extension("safetensors").string();
+  const std::string to = !options.to.empty()
+                             ? options.to
+                             : std::filesystem::path(options.file)
+                                   .replace_extension(std::string(name_of(*names)) + ".safetensors")
+                                   .string();
   check_distinct({{"checkpoint", options.file}, {"-o", to, true}});
   check_writable("-o", to);
-  const std::size_t arrays =
-      export_parameters(options.file, to, *names, value_named<DType>(options.dtype));
+  const std::size_t arrays = export_parameters(options.file, to, *names,
+                                               value_named<DType>(options.dtype), options.select);
   return fmt::format("{}: {} from {}\n", to, counted(static_cast<Size>(arrays), "array"),
                      options.file);
 }

@@ -38,7 +38,7 @@ constexpr CommandExamples examples[] = {
                                                     which part of every tensor each rank holds
 )"},
     {"checkpoint",
-     R"(  tessera checkpoint show saves/step_0000000160.h5  its training state and arrays
+     R"(  tessera checkpoint show FILE  its training state and arrays
 )"},
     {"diff",
      R"(  tessera diff one.hashes four.hashes               the first step and tensor that differ
@@ -164,7 +164,7 @@ void add_checkpoint(CLI::App& app, CheckpointOptions& options) {
   checkpoint.require_subcommand(1);
   const auto add = [&](CheckpointAction action, const char* what) {
     CLI::App& command = *checkpoint.add_subcommand(std::string(name_of(action)), what);
-    command.add_option("FILE", options.file, "Checkpoint (HDF5)")->required()->type_name("");
+    command.add_option("FILE", options.file, "Checkpoint (safetensors)")->required()->type_name("");
     command.callback([&options, action] { options.action = action; });
     return &command;
   };
@@ -188,14 +188,19 @@ void add_checkpoint(CLI::App& app, CheckpointOptions& options) {
       ->type_name("NAME");
   exporting
       ->add_option("-o,--output", options.to,
-                   "File to write; default: the checkpoint's name with the extension .safetensors")
+                   "File to write; default: the checkpoint's name with that of --names")
       ->type_name("FILE");
+  exporting
+      ->add_option("--select", options.select,
+                   "Only tensors whose names begin so, such as layer1/ or moment1/; default: the "
+                   "parameters")
+      ->type_name("NAME");
 }
 
 void add_diff(CLI::App& app, DiffOptions& options) {
   CLI::App& diff = *app.add_subcommand(
       "diff", "Compare two trainings by their hashes or checkpoints, without MPI");
-  diff.add_option("A", options.a, "File of output.hashes, or a checkpoint (.h5)")
+  diff.add_option("A", options.a, "File of output.hashes, or a checkpoint (.safetensors)")
       ->required()
       ->type_name("");
   diff.add_option("B", options.b, "The same of the other training")->required()->type_name("");

@@ -73,7 +73,8 @@ struct CheckpointOptions {
   std::string file{};
   std::string names{name_of(ExportNames::tessera)};
   std::string dtype{};  ///< element type; empty: as in the checkpoint
-  std::string to{};     ///< empty: the checkpoint's name with the extension .safetensors
+  std::string to{};     ///< empty: the checkpoint's name with `names` before the extension
+  std::vector<std::string> select{};  ///< beginnings of names; none: the parameters
 };
 
 /// `tessera checkpoint`. Starts neither MPI nor a device. Throws Error if the file is not a

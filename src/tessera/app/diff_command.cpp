@@ -129,7 +129,9 @@ ExitCode diff_checkpoints(const DiffOptions& options) {
 }  // namespace
 
 ExitCode diff_command(const DiffOptions& options) {
-  const auto is_checkpoint = [](const std::string& path) { return path.ends_with(".h5"); };
+  const auto is_checkpoint = [](const std::string& path) {
+    return path.ends_with(".safetensors") || path.ends_with(".h5");  // .h5: names version 0.2
+  };
   if (is_checkpoint(options.a) != is_checkpoint(options.b))
     throw Error(ExitCode::usage, "{} and {}: must be two checkpoints or two files of hashes",
                 options.a, options.b);

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <tessera/app/resumption.hpp>
 #include <tessera/base/error.hpp>
-#include <tessera/checkpoint/checkpoint_store.hpp>
 #include <tessera/checkpoint/initial_weights.hpp>
 #include <tessera/checkpoint/same_training.hpp>
 #include <tessera/comm/agree.hpp>
@@ -20,10 +19,7 @@ std::string checkpoint_to_resume(const Communicator& world, const Config& config
     if (!config.checkpoint.enabled())
       throw Error(ExitCode::usage, std::string(flag) + ": needs checkpoint.directory");
     if (world.rank() != 0) return "";
-    const auto latest = CheckpointStore::latest(config.checkpoint.directory);
-    if (!latest && options.resume)
-      throw Error(ExitCode::usage,
-                  "--resume: there is no checkpoint in " + config.checkpoint.directory);
+    const auto latest = checkpoint_to_continue(config, options.resume.has_value());
     return latest ? latest->string() : "";
   });
   const std::string agreed = broadcast_json(world, path);

@@ -203,13 +203,16 @@ void check_files_of_run(const Config& config, const TrainOptions& options) {
   const auto add = [&](const std::vector<FileUse>& more) {
     files.insert(files.end(), more.begin(), more.end());
   };
-  add(inputs_of(config));
   add(outputs_of(config));
   if (!options.export_to.empty()) add(exported_files(options.export_to));
+  const std::vector<FileUse> inputs = inputs_of(config);
+  add(inputs);
+  // Checkpoints to start from may be in checkpoint.directory, where a run replaces none of them.
+  std::erase_if(files, [](const FileUse& use) { return use.key == "checkpoint.init_from"; });
   check_distinct(files);
-  // This checkpoint may be in checkpoint.directory, which is read before it is written to.
   std::erase_if(files, [](const FileUse& use) { return use.owns != nullptr; });
   files.push_back({"--resume", options.resume.value_or("")});
+  add(inputs);
   check_distinct(files);
   for (const FileUse& use : files)
     if (use.writes && !use.path.empty() && use.key != "--export") check_writable(use.key, use.path);

@@ -128,7 +128,8 @@ std::string closing_text(const Config& config, const TrainingMetrics& metrics) {
   return "Distributed training complete!\n";
 }
 
-/// Returns "3 in 12 ms and 480 ms in the background, the last one is saves/step_0000000040.h5".
+/// Returns "3 in 12 ms and 480 ms in the background, the last one is
+/// saves/step_0000000040.safetensors".
 std::string checkpoints_text(const TrainingMetrics& metrics) {
   const double hidden = metrics.checkpoint_hidden_seconds;
   return fmt::format("{} in {}{}, the last one is {}", metrics.checkpoints,

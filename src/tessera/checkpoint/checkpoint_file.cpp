@@ -1,190 +1,224 @@
 // SPDX-License-Identifier: Apache-2.0
-// Creates a checkpoint, reads its state and verifies it, by one process.
 #include <algorithm>
-#include <array>
-#include <utility>
+#include <charconv>
+#include <cmath>
+#include <cstdlib>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
 
 #include <tessera/base/text.hpp>
 #include <tessera/checkpoint/checkpoint_file.hpp>
 #include <tessera/checkpoint/checksums.hpp>
-#include <tessera/checkpoint/contents.hpp>
-#include <tessera/checkpoint/hyperslabs.hpp>
 
 namespace tessera {
 namespace {
 
-constexpr const char* format_name = "tessera checkpoint";
+using Json = nlohmann::json;
 
-/// Calls f(name, value) for each attribute that is read back.
+constexpr Size checkpoint_version = 4;  // 1 to 3 were HDF5 files
+constexpr Size page = 4096;             // tensors begin at a page, so that no write shares one
+                                        // with the header
+// Keys of `__metadata__`: the state, and the checksum of the header in which this checksum is 0.
+constexpr const char* state_key = "tessera";
+constexpr const char* header_sum_key = "tessera_checksum";
+
+constexpr std::size_t sum_digits = 16;
+std::string digits_of(std::uint64_t sum) { return fmt::format("{:016x}", sum); }
+
+std::uint64_t sum_in(const std::string& digits) {
+  std::uint64_t sum = 0;
+  std::from_chars(digits.data(), digits.data() + digits.size(), sum, 16);
+  return sum;
+}
+
+/// Returns the header's checksum. `header`: without its length.
+std::uint64_t sum_of_header(std::string header) {
+  // Quotes inside of texts are escaped, so these are the digits.
+  const std::size_t place = header.find(fmt::format("\"{}\":\"", header_sum_key));
+  const std::size_t begin = place + std::string_view(header_sum_key).size() + 4;
+  if (place == std::string::npos || begin + sum_digits > header.size()) return 0;
+  header.replace(begin, sum_digits, sum_digits, '0');
+  return hash_of_text(header);
+}
+
+// JSON has no NaN and no infinity: those become "nan" and "inf".
+Json json_of(double value) {
+  return std::isfinite(value) ? Json(value) : Json(fmt::format("{}", value));
+}
+Json json_of(Size value) { return value; }
+template <std::size_t n>
+Json json_of(const std::array<double, n>& row) {
+  Json list = Json::array();
+  for (const double value : row) list.push_back(json_of(value));
+  return list;
+}
+template <class T>
+Json json_of(const std::vector<T>& rows) {
+  Json list = Json::array();
+  for (const T& row : rows) list.push_back(json_of(row));
+  return list;
+}
+/// A text that is JSON itself is stored as what it means.
+Json json_of(const std::string& text) {
+  Json value = Json::parse(text, nullptr, false);
+  return value.is_structured() ? value : Json(text);
+}
+
+void take(const Json& json, Size& value) { value = json.get<Size>(); }
+void take(const Json& json, double& value) {
+  value =
+      json.is_string() ? std::strtod(json.get<std::string>().c_str(), nullptr) : json.get<double>();
+}
+template <std::size_t n>
+void take(const Json& json, std::array<double, n>& row) {
+  for (std::size_t i = 0; i < n; ++i) take(json.at(i), row[i]);
+}
+template <class T>
+void take(const Json& json, std::vector<T>& rows) {
+  rows.clear();
+  for (const Json& row : json) take(row, rows.emplace_back());
+}
+void take(const Json& json, std::string& text) {
+  text = json.is_string() ? json.get<std::string>() : json.dump();
+}
+
+/// Calls f(key, member) for each member of the state.
 template <class State, class F>
-void for_each_number(State& state, const F& f) {
+void for_each_member(State& state, const F& f) {
   f("step", state.step);
   f("loss_scale", state.loss_scale.value);
   f("loss_scale_good_steps", state.loss_scale.good_steps);
   f("skipped_steps", state.loss_scale.skipped_steps);
-}
-
-/// Calls f(name, text) for each text of this version of the format.
-template <class State, class F>
-void for_each_text(State& state, Size version, const F& f) {
+  f("epoch_losses", state.epoch_losses);
+  f("losses_so_far", state.losses_so_far);
+  f("layer_losses_so_far", state.layer_losses_so_far);
+  f("validations", state.validations);
+  f("validation_parts", state.validation_parts);
+  f("routing_so_far", state.routing_so_far);
   f("config", state.config);
   f("provenance", state.provenance);
-  if (version == 1) return;
   f("data", state.data);
   f("training", state.training);
 }
 
-/// Numbers per entry of a list.
-template <class Row>
-constexpr Size width_of = static_cast<Size>(sizeof(Row) / sizeof(double));
-
-/// Calls f(name, list) for each list of this version of the format.
-template <class State, class F>
-void for_each_list(State& state, Size version, const F& f) {
-  f("epoch_losses", state.epoch_losses);
-  f("losses_so_far", state.losses_so_far);
-  f("validations", state.validations);
-  if (version < 3) return;
-  f("layer_losses_so_far", state.layer_losses_so_far);
-  f("validation_parts", state.validation_parts);
-  f("routing_so_far", state.routing_so_far);
+/// Returns the document under `state_key`. Throws Error (usage) if there is none that fits.
+Json document_of(const SafetensorsFile& file, const std::string& path) {
+  if (!CheckpointFile::is_checkpoint(file))
+    throw Error(ExitCode::usage, path + ": is not a Tessera checkpoint");
+  if (const auto sum = file.metadata().find(header_sum_key);
+      sum == file.metadata().end() || sum_in(sum->second) != sum_of_header(file.header()))
+    throw Error(ExitCode::usage, path + ": is damaged: the checksum of its header differs");
+  Json document = Json::parse(file.metadata().at(state_key), nullptr, false);
+  const Size version = document.is_object() ? document.value("format_version", Size{0}) : 0;
+  if (version != checkpoint_version)
+    throw Error(ExitCode::usage, "{}: format_version: must be {}, not {}", path, checkpoint_version,
+                version);
+  return document;
 }
 
-template <class Row>
-Shape shape_of(const std::vector<Row>& list) {
-  const Size rows = static_cast<Size>(list.size());
-  return width_of<Row> == 1 ? Shape{rows} : Shape{rows, width_of<Row>};
-}
-
-std::vector<Hyperslab> whole(const Shape& shape) {
-  return hyperslabs_of({Shape(shape.size(), 0), shape}, {0, num_elements(shape)});
-}
-
-template <class Row>
-Size hash_of_list(const std::vector<Row>& list) {
-  return hash_of_run(reinterpret_cast<const double*>(list.data()), num_elements(shape_of(list)), 0);
-}
-
-template <class Value>
-Value attribute_of(const Hdf5File& file, const std::string& path, const std::string& name) {
-  const AttributeValue value = file.attribute("", name);
-  if (const Value* found = std::get_if<Value>(&value)) return *found;
-  throw Error(ExitCode::usage, "{}: {}: has an unexpected type", path, name);
-}
-
-Size version_of(const Hdf5File& file, const std::string& path) {
-  return attribute_of<Size>(file, path, "format_version");
-}
-
-Hdf5File opened(const std::string& path) {
-  Hdf5File file = Hdf5File::open(path);
-  const auto is_checkpoint = [&] {
-    try {
-      return file.attribute("", "format") == AttributeValue(format_name);
-    } catch (const Error&) {
-      return false;
-    }
-  };
-  if (!is_checkpoint()) throw Error(ExitCode::usage, path + ": is not a Tessera checkpoint");
-  const Size version = version_of(file, path);
-  if (version < 1 || version > checkpoint_version)
-    throw Error(ExitCode::usage, "{}: format_version: must be from 1 to {}, not {}", path,
-                checkpoint_version, version);
-  return file;
-}
-
-/// Reads an array in pieces and checks its checksum. Returns its bytes.
+/// Reads a tensor in pieces and checks its checksum. Returns its bytes.
 template <class T>
-Size check_array(const Hdf5File& file, const std::string& path, const ArrayFacts& facts) {
-  const Size all = num_elements(facts.shape);
-  const Size elements = checkpoint_piece / static_cast<Size>(sizeof(T));
-  const Piece block{Shape(facts.shape.size(), 0), facts.shape};
+Size check_elements(const CheckpointFile& file, const std::string& name,
+                    const StoredTensor& tensor) {
+  constexpr Size elements = checkpoint_piece / static_cast<Size>(sizeof(T));
+  const Size all = num_elements(tensor.array.shape);
   std::vector<T> values(std::min(all, elements));
-  Size sum = 0;
+  std::uint64_t sum = 0;
   for (Size first = 0; first < all; first += elements) {
-    const Range range = intersection({first, elements}, {0, all});
-    file.read(facts.name, facts.type, hyperslabs_of(block, range), values.data());
-    add_hash(sum, hash_of_run(values.data(), range.count, first));
+    const Size count = std::min(elements, all - first);
+    file.read(tensor, first, count, values.data());
+    sum += hash_of_run(values.data(), count, first);
   }
-  check_hash(file, path, facts.name, sum);
-  return all * static_cast<Size>(sizeof(T));
+  file.check_sum(name, sum);
+  return tensor.array.bytes.count;
 }
 
 }  // namespace
 
-void create_checkpoint(const std::string& path, const std::vector<CheckpointTensor>& tensors,
-                       const TrainingState& state) {
-  Hdf5File file = Hdf5File::create(path);
-  file.set_attribute("", "format", std::string(format_name));
-  file.set_attribute("", "format_version", checkpoint_version);
-  for_each_number(
-      state, [&](const char* name, const auto& value) { file.set_attribute("", name, value); });
-  // Only for readers: both follow from the lists.
-  file.set_attribute("", "epoch", state.epoch());
-  file.set_attribute("", "batch", state.batch());
-  for_each_text(state, checkpoint_version, [&](const char* name, const std::string& text) {
-    file.add_text(name, text);
-    file.set_attribute(name, checksum_attribute, hash_of_text(text));
-  });
-  add_contents(file, tensors);
-  for_each_list(state, checkpoint_version, [&](const char* name, const auto& list) {
-    const Shape shape = shape_of(list);
-    file.add_array({name, shape, DType::float64});
-    file.write(name, DType::float64, whole(shape), list.data());
-    file.set_attribute(name, checksum_attribute, hash_of_list(list));
-  });
-  for (const CheckpointTensor& tensor : tensors) {
-    file.add_array({tensor.name, tensor.shape, tensor.type});
-    file.set_attribute(tensor.name, "axes", join(tensor.logical_axes));
-    file.set_attribute(tensor.name, checksum_attribute, Size{0});
+std::string checkpoint_header(const std::vector<CheckpointTensor>& tensors,
+                              const TrainingState& state, const std::vector<std::uint64_t>& sums) {
+  Json document{{"format_version", checkpoint_version},
+                // Only for readers: both follow from the losses.
+                {"epoch", state.epoch()},
+                {"batch", state.batch()},
+                {"tensors", Json::object()}};
+  for_each_member(state,
+                  [&](const char* key, const auto& member) { document[key] = json_of(member); });
+  std::vector<ArrayFacts> arrays;
+  for (std::size_t t = 0; t < tensors.size(); ++t) {
+    arrays.push_back({tensors[t].name, tensors[t].shape, tensors[t].type});
+    document["tensors"][tensors[t].name] = {{"checksum", digits_of(sums[t])},
+                                            {"axes", join(tensors[t].logical_axes)}};
   }
-  file.close();
+  std::string header = safetensors_header(
+      arrays,
+      {{state_key, document.dump(-1, ' ', false, Json::error_handler_t::replace)},
+       {header_sum_key, digits_of(0)}},
+      page);
+  constexpr std::size_t length = 8;  // bytes of the header's length
+  const std::string key = fmt::format("\"{}\":\"", header_sum_key);
+  const std::string sum = digits_of(sum_of_header(header.substr(length)));
+  return header.replace(header.find(key) + key.size(), sum_digits, sum);
 }
 
-TrainingState read_state(const std::string& path) {
-  const Hdf5File file = opened(path);
-  TrainingState state;
-  for_each_number(state, [&](const char* name, auto& value) {
-    value = attribute_of<std::decay_t<decltype(value)>>(file, path, name);
-  });
-  for_each_text(state, version_of(file, path), [&](const char* name, std::string& text) {
-    text = file.text(name);
-    check_hash(file, path, name, hash_of_text(text));
-  });
-  const std::vector<ArrayFacts> arrays = file.arrays();
-  for_each_list(state, version_of(file, path), [&](const char* name, auto& list) {
-    using Row = typename std::decay_t<decltype(list)>::value_type;
-    const auto facts = std::find_if(arrays.begin(), arrays.end(),
-                                    [&](const ArrayFacts& array) { return array.name == name; });
-    if (facts == arrays.end()) throw Error(ExitCode::usage, "{}: {}: is missing", path, name);
-    constexpr Size most_rows = 1 << 24;
-    const Size rows = facts->shape.empty() ? -1 : facts->shape.front();
-    list.resize(std::clamp<Size>(rows, 0, most_rows), Row{});
-    if (facts->shape != shape_of(list))
-      throw Error(ExitCode::usage, "{}: {}: has the unexpected shape {}", path, name,
-                  to_string(facts->shape));
-    file.read(name, DType::float64, whole(facts->shape), list.data());
-    check_hash(file, path, name, hash_of_list(list));
-  });
-  return state;
+std::vector<Size> places_of(const std::vector<CheckpointTensor>& tensors, Size header_bytes) {
+  std::vector<Size> places{header_bytes};
+  for (const CheckpointTensor& tensor : tensors)
+    places.push_back(places.back() + num_elements(tensor.shape) * size_of(tensor.type));
+  return places;
 }
+
+bool CheckpointFile::is_checkpoint(const SafetensorsFile& file) {
+  return file.metadata().contains(state_key);
+}
+
+CheckpointFile::CheckpointFile(const std::string& path) : path_(path), file_(path) {
+  const Json document = document_of(file_, path);
+  try {
+    for_each_member(state_, [&](const char* key, auto& member) { take(document.at(key), member); });
+    for (const auto& [name, facts] : document.at("tensors").items()) {
+      const SafetensorsArray& array = file_.arrays().at(name);
+      tensors_[name] = {array, array.dtype().value(), sum_in(facts.at("checksum")),
+                        facts.at("axes")};
+    }
+  } catch (const std::exception& error) {
+    throw Error(ExitCode::usage, "{}: its training state cannot be read: {}", path,
+                one_line(error.what()));
+  }
+}
+
+void CheckpointFile::check_sum(const std::string& name, std::uint64_t sum) const {
+  if (tensors_.at(name).checksum != sum)
+    throw Error(ExitCode::usage, path_ + ": " + name + ": is damaged: its checksum differs");
+}
+
+bool is_moment(const std::string& name) { return name.starts_with("moment"); }
+
+void check_tensors(const CheckpointFile& file, const std::string& path,
+                   const std::vector<CheckpointTensor>& wanted) {
+  for (const CheckpointTensor& tensor : wanted) {
+    const auto found = file.tensors().find(tensor.name);
+    if (found == file.tensors().end())
+      throw Error(ExitCode::usage, "{}: {}: is missing", path, tensor.name);
+    const StoredTensor& stored = found->second;
+    if (stored.array.shape != tensor.shape)
+      throw Error(ExitCode::usage, "{}: {}: has shape {}, but shape {} in this run", path,
+                  tensor.name, to_string(stored.array.shape), to_string(tensor.shape));
+    if (stored.type != tensor.type)
+      throw Error(ExitCode::usage, "{}: {}: has element type {}, but type {} in this run", path,
+                  tensor.name, name_of(stored.type), name_of(tensor.type));
+  }
+}
+
+TrainingState read_state(const std::string& path) { return CheckpointFile(path).state(); }
 
 Size verify_checkpoint(const std::string& path) {
-  const TrainingState state = read_state(path);
-  const Hdf5File file = opened(path);
-  const std::array<std::pair<const char*, Size>, 2> counts{
-      {{"epoch", state.epoch()}, {"batch", state.batch()}}};
-  for (const auto& [name, value] : counts)
-    if (const Size found = attribute_of<Size>(file, path, name); found != value)
-      throw Error(ExitCode::usage, "{}: {}: is {}, but its losses are those of {}", path, name,
-                  found, value);
-  check_contents(file, path);
+  const CheckpointFile file(path);
   Size bytes = 0;
-  for (const ArrayFacts& facts : file.arrays()) {
-    if (facts.type == DType::float32) bytes += check_array<float>(file, path, facts);
-    if (facts.type == DType::float64) bytes += check_array<double>(file, path, facts);
-    if (facts.type == DType::int64) bytes += check_array<Size>(file, path, facts);
-  }
+  for (const auto& [name, tensor] : file.tensors())
+    bytes += tensor.type == DType::float64 ? check_elements<double>(file, name, tensor)
+                                           : check_elements<float>(file, name, tensor);
   return bytes;
 }
 

@@ -1,62 +1,77 @@
 // SPDX-License-Identifier: Apache-2.0
-// One checkpoint: an HDF5 file of whole arrays, the same whatever mesh wrote it.
+// One checkpoint: a safetensors file of whole tensors, the same whatever mesh wrote it. The header
+// has the rest of the training's state and a checksum of each tensor.
 #pragma once
 
-#include <functional>
+#include <cstdint>
+#include <map>
 #include <string>
 #include <vector>
 
 #include <tessera/checkpoint/training_state.hpp>
-#include <tessera/engine/engine.hpp>
+#include <tessera/io/safetensors.hpp>
 #include <tessera/plan/checkpoint_plan.hpp>
 
 namespace tessera {
 
-/// The format that this program writes, and the newest one that it reads.
-inline constexpr Size checkpoint_version = 3;
-
-/// The most bytes that a rank reads, writes or copies from the device at once.
+/// The most bytes that a rank copies from the device, writes or reads at once.
 inline constexpr Size checkpoint_piece = 32 << 20;
 
-/// Creates a file with the state and with space for the tensors. One process calls it.
-void create_checkpoint(const std::string& path, const std::vector<CheckpointTensor>& tensors,
-                       const TrainingState& state);
+/// Returns the beginning of a file, up to the first element of the first tensor. `sums`: the
+/// checksums, one per tensor; the length does not depend on them.
+std::string checkpoint_header(const std::vector<CheckpointTensor>& tensors,
+                              const TrainingState& state, const std::vector<std::uint64_t>& sums);
 
-/// Called after each tensor, on every rank.
-using AfterTensor = std::function<void()>;
+/// Returns the byte at which each tensor begins after a header of this length, and the file's end.
+std::vector<Size> places_of(const std::vector<CheckpointTensor>& tensors, Size header_bytes);
 
-/// Writes the tensors of an engine and their checksums to a file that one rank has created. Each
-/// rank writes what it owns, at most `piece` bytes per call. Returns the bytes of this rank. Throws
-/// the same Error on every rank, (wrong_result) for a value that is not finite. Collective.
-template <class T>
-Size write_tensors(const std::string& path, const Communicator& ranks, const Engine<T>& engine,
-                   const AfterTensor& after_tensor = {}, Size piece = checkpoint_piece);
+/// A tensor of an existing file.
+struct StoredTensor {
+  SafetensorsArray array;
+  DType type = DType::float32;
+  std::uint64_t checksum = 0;
+  std::string axes;  ///< names of its dimensions
+};
 
-/// Adds up the ranks' parts of each tensor's checksum and writes the sums to the file. Throws the
-/// same Error on every rank. Collective.
-void write_checksums(const std::string& path, const Communicator& ranks,
-                     const std::vector<CheckpointTensor>& tensors, const std::vector<Size>& parts);
+/// A complete checkpoint, open for reading by one process. The constructor reads and checks all but
+/// the elements. Throws Error (usage) for a file that is not a checkpoint, has a newer version, is
+/// cut off or whose header is damaged.
+class CheckpointFile {
+ public:
+  explicit CheckpointFile(const std::string& path);
 
-/// Reads what this rank keeps into an engine on any mesh and checks the checksums. Returns the
-/// bytes of this rank. Throws the same Error (usage) on every rank for an array that is missing,
-/// has another shape or type, or is damaged. Collective.
-template <class T>
-Size read_tensors(const std::string& path, const Communicator& ranks, const Engine<T>& engine,
-                  Size piece = checkpoint_piece);
+  const TrainingState& state() const { return state_; }
+  const std::map<std::string, StoredTensor>& tensors() const { return tensors_; }
+  /// Reads `count` elements of the tensor's type from element `first` on.
+  void read(const StoredTensor& tensor, Size first, Size count, void* values) const {
+    file_.read(tensor.array, first, count, values);
+  }
+  /// Throws Error (usage) if `sum` is not the checksum of the tensor.
+  void check_sum(const std::string& name, std::uint64_t sum) const;
 
-/// Reads the parameters alone, which are of element type `type` in the file, and converts them.
-/// Else like read_tensors().
-template <class T>
-Size read_parameters(const std::string& path, const Communicator& ranks, const Engine<T>& engine,
-                     DType type);
+  /// Returns true for a file that says it is a checkpoint, whether or not it is damaged.
+  static bool is_checkpoint(const SafetensorsFile& file);
 
-/// Reads and checks the state. Throws Error (usage) for a file that is not a checkpoint, has a
-/// newer version or is damaged.
+ private:
+  std::string path_;
+  SafetensorsFile file_;
+  TrainingState state_;
+  std::map<std::string, StoredTensor> tensors_;
+};
+
+/// Returns true for the tensors of an optimizer, "moment1/layer1/kernel".
+bool is_moment(const std::string& name);
+
+/// Throws Error (usage) if the file lacks one of these tensors, or has it with another shape or
+/// type.
+void check_tensors(const CheckpointFile& file, const std::string& path,
+                   const std::vector<CheckpointTensor>& wanted);
+
+/// Returns the state of a checkpoint. Throws like CheckpointFile.
 TrainingState read_state(const std::string& path);
 
-/// Reads and checks the whole file. Throws Error (usage) for the first array that is missing, has
-/// another shape or type than when it was written, or differs from its checksum. Returns the bytes
-/// of the arrays.
+/// Reads and checks the whole file. Throws Error (usage) for the first tensor that differs from its
+/// checksum. Returns the bytes of the tensors.
 Size verify_checkpoint(const std::string& path);
 
 }  // namespace tessera

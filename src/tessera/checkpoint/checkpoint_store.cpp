@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <cerrno>
-#include <chrono>
-#include <cmath>
 #include <cstring>
 #include <fcntl.h>
+#include <random>
+#include <thread>
 #include <unistd.h>
-#include <vector>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -14,15 +13,13 @@
 #include <tessera/base/error.hpp>
 #include <tessera/base/text.hpp>
 #include <tessera/base/timer.hpp>
-#include <tessera/checkpoint/checkpoint_names.hpp>
 #include <tessera/checkpoint/checkpoint_store.hpp>
 #include <tessera/checkpoint/checksums.hpp>
-#include <tessera/checkpoint/contents.hpp>
-#include <tessera/checkpoint/trial.hpp>
+#include <tessera/checkpoint/trainings.hpp>
 #include <tessera/comm/agree.hpp>
+#include <tessera/comm/nodes.hpp>
 #include <tessera/comm/share_json.hpp>
-#include <tessera/io/durable_file.hpp>
-#include <tessera/io/hdf5_file.hpp>
+#include <tessera/io/disk_space.hpp>
 #include <tessera/io/whole_file.hpp>
 #include <tessera/process/log.hpp>
 
@@ -45,36 +42,33 @@ void make_directory(const std::string& directory) {
                       std::strerror(errno));
 }
 
-fs::path temporary(fs::path finished) { return finished += unfinished; }
-
-/// Reserves the space of a file that rank 0 has created: without it, a collective write would leave
-/// ranks waiting for each other. Each rank reserves a part, because file systems that cannot
-/// reserve space write to every block. Collective.
-void reserve_together(const std::string& file, const Communicator& ranks) {
-  constexpr Size piece = 1 << 20;  // a multiple of blocks
-  Size size = 0;
-  collectively(ranks, [&] {
-    if (ranks.rank() == 0) size = static_cast<Size>(fs::file_size(file));
-  });
-  size = broadcast_json(ranks, size);
-  collectively(ranks, [&] {
-    const Range pieces = balanced_split((size + piece - 1) / piece, ranks.size(), ranks.rank());
-    const Size begin = pieces.begin * piece, end = std::min(pieces.end() * piece, size);
-    if (begin < end) OpenFile(file, O_RDWR).reserve_space({begin, end - begin});
-  });
+/// Returns true if the training may go on in the folder of `resumed`: it has no later checkpoint.
+bool goes_on_there(const CheckpointConfig& config, const std::optional<ResumedFrom>& resumed) {
+  std::error_code error;
+  if (!resumed || !fs::equivalent(resumed->training / "..", config.directory, error) || error)
+    return false;
+  for (const Size step : steps_in(resumed->training)) {
+    if (step <= resumed->step) break;
+    if (is_complete(resumed->training / checkpoint_name(step))) return false;
+  }
+  return true;
 }
 
-/// Returns the file offset of each tensor, on all ranks. Collective.
-std::vector<Size> places_in(const std::string& file, const std::vector<CheckpointTensor>& tensors,
-                            const Communicator& ranks) {
-  const Kokkos::View<Size*, Kokkos::HostSpace> places("tessera::checkpoint_places", tensors.size());
+/// Reserves the space of a file: without it, ranks could write half of it to a full disk. The first
+/// `writers` ranks reserve a part each, because file systems that cannot reserve space write to
+/// every block. Collective.
+void reserve_together(const std::string& file, Size bytes, const Communicator& ranks,
+                      Size writers) {
+  constexpr Size piece = 1 << 20;  // a multiple of blocks
   collectively(ranks, [&] {
-    if (ranks.rank() != 0) return;
-    const Hdf5File created = Hdf5File::open(file);
-    for (std::size_t t = 0; t < tensors.size(); ++t) places(t) = created.place_of(tensors[t].name);
+    if (ranks.rank() >= writers) return;
+    const Range pieces = balanced_split((bytes + piece - 1) / piece, writers, ranks.rank());
+    const Size begin = pieces.begin * piece, end = std::min(pieces.end() * piece, bytes);
+    if (begin >= end) return;
+    const OpenFile part(file, O_RDWR);
+    part.reserve_space({begin, end - begin});
+    if (writers < ranks.size()) part.sync();
   });
-  ranks.broadcast(places, 0);
-  return {places.data(), places.data() + places.extent(0)};
 }
 
 /// Measures the time of a scope in which training waits.
@@ -90,90 +84,105 @@ class ExposedTime {
   Timer timer_;
 };
 
-/// Returns TrainingState::training of a file, if it can be read.
-std::optional<std::string> training_of(const fs::path& path) {
-  std::optional<std::string> training;
-  outcome_of([&] { training = read_state(path.string()).training; });
-  return training;
-}
-
-/// Returns the checkpoint of the latest step that has all its arrays; none if there is no
-/// checkpoint. If none is complete, throws the Error of the one of the latest step.
-std::optional<fs::path> newest_complete(const fs::path& directory) {
-  Outcome first;
-  for (const fs::path& path : checkpoints_in(directory)) {
-    const Outcome outcome = outcome_of([&] {
-      read_state(path.string());
-      check_contents(Hdf5File::open(path.string()), path.string());
-    });
-    if (!outcome.failed()) return path;
-    if (!first.failed()) first = outcome;
+/// Returns true if the file exists. `is_remote`: another host has made it. NFS may then show old
+/// names for 30 s.
+bool becomes_visible(const fs::path& file, bool is_remote) {
+  const Timer waiting;
+  constexpr double longest = 30;  // s
+  std::error_code unused;
+  while (!fs::exists(file, unused)) {
+    if (!is_remote || waiting.seconds() > longest) return false;
+    std::this_thread::sleep_for(std::chrono::milliseconds(100));
   }
-  if (first.failed()) throw Error(first.code, first.message);
-  return std::nullopt;
-}
-
-/// Returns infinity for a file that cannot be read or has no finite loss, so it is never the best.
-double loss_of(const fs::path& path) {
-  double loss = NAN;
-  outcome_of([&] {
-    const TrainingState state = read_state(path.string());
-    const nlohmann::json config = nlohmann::json::parse(state.config);
-    loss = state.loss(config.value("/data/validation_samples"_json_pointer, 0) > 0);
-  });
-  return std::isfinite(loss) ? loss : std::numeric_limits<double>::infinity();
+  return true;
 }
 
 }  // namespace
 
 CheckpointStore::CheckpointStore(const CheckpointConfig& config, const Communicator& ranks,
-                                 SaveObserver observer, const std::optional<ResumedFrom>& resumed)
-    : config_(config), ranks_(ranks), observer_(std::move(observer)) {
+                                 SaveObserver observer, const TrainingStart& start)
+    : config_(config), ranks_(ranks), observer_(std::move(observer)), hosts_(node_of_ranks(ranks)) {
   collectively(ranks_, [&] {
-    if (ranks_.rank() != 0) return;
-    make_directory(config_.directory);
-    check_replaceable(fs::path(config_.directory) / "latest");
-    lock_ = std::make_unique<DirectoryLock>(config_.directory);
-    training_ = resumed ? resumed->training : new_training();
-    claim(resumed);
+    if (ranks_.rank() == 0) open_training(start);
   });
-  training_ = broadcast_json(ranks_, training_);
-  lock_owner_ = broadcast_json(ranks_, lock_ ? lock_->owner() : "");
-  check_shared();
-  try_saving(config_.directory, ranks_);
-}
-
-/// Finds the files of this training, rejects those of another one, removes unfinished files. A
-/// training that has files of later steps than the one it resumes from becomes a new branch.
-void CheckpointStore::claim(const std::optional<ResumedFrom>& resumed) {
-  bool begins_branch = false;
-  for (const fs::path& path : checkpoints_in(config_.directory)) {
-    const std::string name = path.filename().string();
-    // A damaged file has no training. It must not keep this one from resuming.
-    const auto other = resumed ? training_of(path) : std::optional(std::string());
-    if (!other) continue;
-    if (!resumed || !are_related(training_, *other)) {
-      if (config_.overwrite) continue;
-      throw ConfigError("checkpoint.directory", config_.directory,
-                        "holds {} of another training; resume that with --resume, set another "
-                        "directory, or replace it with checkpoint.overwrite = true",
-                        name);
-    }
-    const Size step = *step_of_checkpoint(name);
-    const bool is_own = step <= resumed->step && has_passed(training_, *other, step);
-    (is_own ? own_ : abandoned_).insert(name);
-    begins_branch |= !is_own && *other == training_;
+  const nlohmann::json agreed = broadcast_json(
+      ranks_,
+      {training_.filename().string(), run_, start.turns == 0 && is_on_nfs(config_.directory)});
+  training_ = fs::path(config_.directory) / agreed.at(0).get<std::string>();
+  run_ = agreed.at(1);
+  std::set<Size> hosts(hosts_.begin(), hosts_.end());
+  if (start.turns > 1 || agreed.at(2) == true) {
+    turns_ = start.turns > 1 ? start.turns : std::ssize(hosts);
+    turn_ = start.turns > 1 ? ranks_.rank() % start.turns
+                            : std::distance(hosts.begin(), hosts.find(hosts_[ranks_.rank()]));
   }
-  if (begins_branch) training_ = new_branch(training_, resumed->step);
-  std::error_code unused;
-  for (const fs::path& path : files_in(config_.directory))
-    if (path.filename().string().ends_with(unfinished)) fs::remove(path, unused);
+  if (turns_ > 1 && config_.async)
+    log_warning(fmt::format(
+        "checkpoint.async = true: hosts write to {} one after another, because it is on NFS, so "
+        "training waits for checkpoints",
+        config_.directory));
+  try_saving();
 }
 
-/// Throws the same ConfigError on all ranks if one of them sees another directory than rank 0.
-void CheckpointStore::check_shared() const {
-  const bool sees_lock = DirectoryLock::is_visible(config_.directory, lock_owner_);
-  const std::string apart = conclude_json(ranks_, sees_lock, [](const auto& all) {
+CheckpointStore::~CheckpointStore() {
+  const bool is_writing = writing_.valid();  // an error has ended the training
+  writing_ = {};
+  if (!folder_) return;
+  std::error_code unused;
+  if (is_writing) fs::remove(temporary(), unused);
+  fs::remove(training_, unused);
+}
+
+/// Finds or makes the folder of this training, and locks it.
+void CheckpointStore::open_training(const TrainingStart& start) {
+  make_directory(config_.directory);
+  run_ = fmt::format("{:08x}", std::random_device()());
+  if (start.resumed) first_ = start.resumed->step;
+  if (goes_on_there(config_, start.resumed)) {
+    training_ = fs::path(config_.directory) / fs::canonical(start.resumed->training).filename();
+  } else {
+    training_ = make_training(config_.directory, start.fingerprint);
+    if (start.resumed) history_ = *start.resumed;
+  }
+  folder_ = std::make_shared<OpenFile>(training_, O_RDONLY | O_DIRECTORY);
+  if (!folder_->lock())
+    throw ConfigError("checkpoint.directory", config_.directory,
+                      "another run goes on with the training in {}: wait for its end, or set "
+                      "another directory",
+                      training_.filename().string());
+}
+
+/// Rank 0 writes a small file, and every rank reads it.
+void CheckpointStore::try_saving() const {
+  const fs::path file = training_ / ("trial." + run_ + std::string(unfinished));
+  const auto remove = [&] {
+    std::error_code unused;
+    if (ranks_.rank() == 0) fs::remove(file, unused);
+  };
+  const Outcome outcome = outcome_of([&] {
+    collectively(ranks_, [&] {
+      if (ranks_.rank() == 0) write_durably(file, run_);
+    });
+    check_shared(file);
+    collectively(ranks_, [&] {
+      if (read_text(file) != run_)
+        throw Error(ExitCode::usage, "{}: has other contents than rank 0 wrote", file.string());
+    });
+  });
+  remove();
+  if (!outcome.failed()) return;
+  std::error_code unused;
+  if (folder_) fs::remove(training_, unused);
+  if (outcome.code != ExitCode::usage || outcome.message.starts_with("checkpoint.directory"))
+    throw Error(outcome.code, outcome.message);
+  throw ConfigError("checkpoint.directory", config_.directory, "cannot hold checkpoints: {}",
+                    outcome.message);
+}
+
+/// Throws the same ConfigError on all ranks if one of them does not see a file of rank 0.
+void CheckpointStore::check_shared(const fs::path& file) const {
+  const bool sees = becomes_visible(file, hosts_[ranks_.rank()] != hosts_[0]);
+  const std::string apart = conclude_json(ranks_, sees, [](const auto& all) {
     std::vector<int> without;
     for (std::size_t rank = 0; rank < all.size(); ++rank)
       if (all[rank] == false) without.push_back(static_cast<int>(rank));
@@ -181,8 +190,8 @@ void CheckpointStore::check_shared() const {
   });
   if (!apart.empty())
     throw ConfigError("checkpoint.directory", config_.directory,
-                      "must be a directory that all ranks share; the file `lock` of rank 0 is not "
-                      "there on {}",
+                      "must be a directory that all ranks share; a file of rank 0 is not there on "
+                      "{}",
                       apart);
 }
 
@@ -198,52 +207,75 @@ void CheckpointStore::on_first_rank(const std::function<void()>& action, SavePoi
   reach(point);
 }
 
+fs::path CheckpointStore::temporary() const {
+  return path_.string() + "." + run_ + std::string(unfinished);
+}
+
 template <class T>
 void CheckpointStore::save(const Engine<T>& engine, const TrainingState& state) {
   finish();
   const ExposedTime exposed(costs_);
-  path_ = fs::path(config_.directory) / checkpoint_name(state.step);
-  const std::string file = temporary(path_).string();
+  path_ = training_ / checkpoint_name(state.step);
   reach(SavePoint::begun);
   write_or_remove([&] {
-    collectively(ranks_, [&] {
-      check_finite("the loss of an epoch", state.epoch_losses.data(), state.epoch());
-      check_finite("the loss of a batch", state.losses_so_far.data(), state.batch());
-      check_finite("the loss of a layer", state.layer_losses_so_far.data(),
-                   static_cast<Size>(state.layer_losses_so_far.size()));
-      if (ranks_.rank() != 0) return;
-      if (!lock_->is_held())
-        throw ConfigError("checkpoint.directory", config_.directory,
-                          "was taken over by another run, which found no sign of this one");
-    });
-    check_shared();
-    collectively(ranks_, [&] {
-      if (ranks_.rank() != 0) return;
-      TrainingState own = state;
-      own.training = training_;
-      create_checkpoint(file, checkpoint_tensors(engine.plan()), own);
-    });
-    reserve_together(file, ranks_);
+    create(state, checkpoint_tensors(engine.plan()));
     reach(SavePoint::created);
-    if (config_.async) return start_writing(engine);
-    publish(write_tensors(file, ranks_, engine, [&] { reach(SavePoint::tensor_written); }));
+    bytes_ = checkpoint_bytes(engine.plan(), ranks_.rank()).written;
+    if (config_.async && turns_ == 1) return start_writing(engine);
+    Sums sums;
+    by_turns([&] { sums = write_tensors(file_, engine, ranks_.rank()); });
+    publish(sums);
   });
+}
+
+/// Rank 0 makes the file under its temporary name, and all ranks reserve its space.
+void CheckpointStore::create(const TrainingState& state,
+                             const std::vector<CheckpointTensor>& tensors) {
+  state_ = state;
+  state_.training = training_.filename();
+  Size header_bytes = 0;
+  collectively(ranks_, [&] {
+    check_finite("the loss of an epoch", state.epoch_losses.data(), state.epoch());
+    check_finite("the loss of a batch", state.losses_so_far.data(), state.batch());
+    check_finite("the loss of a layer", state.layer_losses_so_far.data(),
+                 std::ssize(state.layer_losses_so_far));
+    if (ranks_.rank() != 0) return;
+    check_alone();
+    check_replaceable(path_);
+    header_bytes = std::ssize(checkpoint_header(tensors, state_, Sums(tensors.size())));
+    const OpenFile made(temporary(), O_WRONLY | O_CREAT | O_EXCL);
+  });
+  check_shared(temporary());
+  header_bytes = broadcast_json(ranks_, header_bytes);
+  file_ = {temporary().string(), tensors, places_of(tensors, header_bytes),
+           [this] { reach(SavePoint::tensor_written); }};
+  reserve_together(file_.path, file_.places.back(), ranks_, turns_ > 1 ? 1 : Size{ranks_.size()});
+}
+
+/// Runs `write` on the ranks of one host after another. A host that opens a file after another one
+/// has closed it sees all that the other has written (close-to-open consistency of NFS, RFC 7530,
+/// 1.4.6). Collective.
+void CheckpointStore::by_turns(const std::function<void()>& write) const {
+  Outcome mine;
+  for (Size turn = 0; turn < turns_; ++turn) {
+    if (turn == turn_) mine = outcome_of(write);
+    if (turns_ > 1) ranks_.barrier();
+  }
+  raise_first_failure(ranks_, mine, Site::current());
 }
 
 template <class T>
 void CheckpointStore::start_writing(const Engine<T>& engine) {
-  const std::string file = temporary(path_).string();
-  std::vector<Size> places = places_in(file, checkpoint_tensors(engine.plan()), ranks_);
   collectively(ranks_, [&] {
     snapshot_->take(engine, ranks_.rank());
     // Does not capture `this`, because a store may be moved.
-    const auto write = [file, places, snapshot = snapshot_, observer = observer_] {
+    TensorFile to = file_;
+    to.after_tensor = [observer = observer_] {
+      if (observer) observer(SavePoint::tensor_written);
+    };
+    const auto write = [to, snapshot = snapshot_] {
       Written written{.began = Clock::now()};
-      written.outcome = outcome_of([&] {
-        written.sums = snapshot->write(file, places, [&] {
-          if (observer) observer(SavePoint::tensor_written);
-        });
-      });
+      written.outcome = outcome_of([&] { written.sums = snapshot->write(to); });
       written.ended = Clock::now();
       return written;
     };
@@ -269,28 +301,64 @@ void CheckpointStore::finish() {
   write_or_remove([&] {
     raise_first_failure(ranks_, written.outcome, Site::current());
     costs_.waited_seconds += waiting.seconds();
-    write_checksums(temporary(path_).string(), ranks_, snapshot_->tensors(), written.sums);
-    publish(snapshot_->bytes());
+    publish(written.sums);
   });
 }
 
-/// Makes the file the latest checkpoint.
-void CheckpointStore::publish(Size bytes) {
-  const fs::path file = temporary(path_), latest = fs::path(config_.directory) / "latest";
+/// Completes a file to which all ranks have written their elements.
+void CheckpointStore::publish(const Sums& sums) {
+  const Kokkos::View<Size*, Kokkos::HostSpace> all("tessera::checkpoint_sums", sums.size());
+  std::copy(sums.begin(), sums.end(), all.data());
+  ranks_.all_reduce(all);
   reach(SavePoint::written);
-  on_first_rank([&] { sync_to_disk(file); }, SavePoint::synced);
-  on_first_rank([&] { rename_durably(file, path_); }, SavePoint::renamed);
-  on_first_rank([&] { write_durably(temporary(latest), path_.filename().string() + "\n"); },
-                SavePoint::latest_written);
-  on_first_rank([&] { rename_durably(temporary(latest), latest); }, SavePoint::latest_renamed);
+  on_first_rank(
+      [&] {
+        check_alone();
+        const OpenFile file(file_.path, O_WRONLY);
+        const std::string header =
+            checkpoint_header(file_.tensors, state_, {all.data(), all.data() + all.extent(0)});
+        file.write(0, header.data(), std::ssize(header));
+        file.sync();
+      },
+      SavePoint::synced);
+  on_first_rank(
+      [&] {
+        if (own_.empty()) take_history();
+        rename_durably(file_.path, path_);
+        own_.insert(state_.step);
+      },
+      SavePoint::renamed);
   last_ = path_;
-  if (lock_) {
-    own_.insert(path_.filename().string());
-    abandoned_.erase(path_.filename().string());
-  }
   ++costs_.saves;
-  costs_.written_bytes += bytes;
-  on_first_rank([&] { clean(); }, SavePoint::cleaned);
+  costs_.written_bytes += bytes_;
+  on_first_rank(
+      [&] {
+        remove_old(training_, state_.step, config_.keep, config_.keep_best);
+        std::error_code unused;
+        for (const std::string& name : names_in(training_))  // of runs that were killed
+          if (name.ends_with(unfinished)) fs::remove(training_ / name, unused);
+      },
+      SavePoint::cleaned);
+}
+
+/// Throws Error if another run has gone on with this training. File systems without locks let it.
+void CheckpointStore::check_alone() const {
+  for (const Size step : steps_in(training_))
+    if (step > first_ && !own_.contains(step) && is_complete(training_ / checkpoint_name(step)))
+      throw ConfigError("checkpoint.directory", config_.directory,
+                        "another run has gone on with this training and saved {}; this run ends "
+                        "without another checkpoint",
+                        (training_ / checkpoint_name(step)).string());
+}
+
+/// Gives a new folder the checkpoints up to the step from which it goes on.
+void CheckpointStore::take_history() const {
+  std::error_code unused;
+  if (!fs::is_directory(history_.training, unused)) return;
+  for (const Size step : steps_in(history_.training))
+    if (step <= history_.step)
+      fs::create_hard_link(history_.training / checkpoint_name(step),
+                           training_ / checkpoint_name(step), unused);
 }
 
 /// Runs `write`. If it fails, removes the unfinished file and throws the error.
@@ -299,76 +367,23 @@ void CheckpointStore::write_or_remove(const std::function<void()>& write) {
   if (!outcome.failed()) return;
   writing_ = {};  // waits for a thread that has started
   std::error_code unused;
-  if (lock_ && lock_->is_held()) fs::remove(temporary(path_), unused);
+  if (ranks_.rank() == 0) fs::remove(temporary(), unused);
   if (outcome.code == ExitCode::wrong_result)
     throw Error(outcome.code, "{}; {} is not written", outcome.message, path_.string());
   throw Error(outcome.code, outcome.message);
 }
 
-/// Removes checkpoints of this training, except the newest and the best ones. Those of abandoned
-/// branches count as its oldest. With checkpoint.overwrite it removes those of other trainings,
-/// too. Ignores files that cannot be removed.
-void CheckpointStore::clean() const {
-  std::error_code unused;
-  std::vector<fs::path> others, abandoned;
-  for (fs::path& path : checkpoints_in(config_.directory)) {
-    const std::string name = path.filename().string();
-    if (own_.contains(name))
-      others.push_back(std::move(path));
-    else if (abandoned_.contains(name))
-      abandoned.push_back(std::move(path));
-    else if (config_.overwrite)
-      fs::remove(path, unused);
-  }
-  others.insert(others.end(), abandoned.begin(), abandoned.end());
-  if (config_.keep == 0 || static_cast<Size>(others.size()) <= config_.keep) return;
-  others.erase(others.begin(), others.begin() + config_.keep);
-  std::reverse(others.begin(), others.end());  // of equal losses, the oldest stays, as in best()
-  std::vector<std::pair<double, fs::path>> by_loss;
-  for (const fs::path& path : others) {
-    const bool may_be_best = config_.keep_best > 0 && own_.contains(path.filename().string());
-    by_loss.emplace_back(may_be_best ? loss_of(path) : INFINITY, path);
-  }
-  std::stable_sort(by_loss.begin(), by_loss.end(),
-                   [](const auto& a, const auto& b) { return a.first < b.first; });
-  for (std::size_t i = 0; i < by_loss.size(); ++i)
-    if (static_cast<Size>(i) >= config_.keep_best || !std::isfinite(by_loss[i].first))
-      fs::remove(by_loss[i].second, unused);
-}
-
 fs::path CheckpointStore::best() const {
-  std::string name;
+  nlohmann::json step;
   collectively(ranks_, [&] {
     if (ranks_.rank() != 0) return;
-    double smallest = std::numeric_limits<double>::max();
-    for (const fs::path& path : checkpoints_in(config_.directory))
-      if (const double loss = own_.contains(path.filename().string()) ? loss_of(path) : INFINITY;
-          loss <= smallest) {
-        smallest = loss;
-        name = path.filename().string();
-      }
+    std::vector<Size> steps = steps_in(training_);
+    const Size last = own_.empty() ? first_ : *own_.rbegin();
+    std::erase_if(steps, [&](Size one) { return one > last; });
+    if (const auto best = best_step(training_, steps)) step = *best;
   });
-  name = broadcast_json(ranks_, name);
-  return name.empty() ? fs::path() : fs::path(config_.directory) / name;
-}
-
-std::optional<fs::path> CheckpointStore::latest(const fs::path& directory) {
-  std::error_code unused;
-  if (!fs::is_directory(directory, unused)) return std::nullopt;
-  const fs::path file = directory / "latest";
-  const bool has_latest = fs::exists(file, unused);
-  const std::string name = has_latest ? std::string(trim(read_text(file))) : "";
-  if (step_of_checkpoint(name) && fs::is_regular_file(directory / name, unused))
-    return directory / name;
-  // The first save may have ended before it wrote `latest`, or its checkpoint was removed.
-  const auto found = newest_complete(directory);
-  if (!has_latest) return found;
-  const std::string problem = fmt::format(
-      "{}: names {}, which is not a checkpoint in this directory", file.string(), one_line(name));
-  if (!found) throw Error(ExitCode::usage, problem);
-  log_warning(fmt::format("{}; taking {}, the newest one that is complete", problem,
-                          found->filename().string()));
-  return found;
+  step = broadcast_json(ranks_, step);
+  return step.is_null() ? fs::path() : training_ / checkpoint_name(step);
 }
 
 template void CheckpointStore::save(const Engine<float>&, const TrainingState&);

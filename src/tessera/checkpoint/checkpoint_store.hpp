@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// The checkpoints of a training: a directory with files "step_0000000120.h5" and the file `latest`,
-// which holds the name of one of them.
+// The checkpoints of one training: a folder with a file per saved step.
 #pragma once
 
+#include <array>
 #include <chrono>
 #include <cstdint>
 #include <filesystem>
@@ -16,10 +16,9 @@
 #include <vector>
 
 #include <tessera/base/names.hpp>
-#include <tessera/checkpoint/checkpoint_file.hpp>
-#include <tessera/checkpoint/directory_lock.hpp>
-#include <tessera/checkpoint/snapshot.hpp>
+#include <tessera/checkpoint/tensors.hpp>
 #include <tessera/config/config.hpp>
+#include <tessera/io/durable_file.hpp>
 #include <tessera/process/outcome.hpp>
 
 namespace tessera {
@@ -28,18 +27,15 @@ namespace tessera {
 enum class SavePoint : std::uint8_t {
   begun,           ///< nothing is done
   created,         ///< the file has a temporary name and its space
-  tensor_written,  ///< one tensor is written; reached once per tensor
-  written,         ///< all tensors and their checksums are written
-  synced,          ///< the file is on the disk
+  tensor_written,  ///< one tensor is written; reached once per tensor of which the rank has a part
+  written,         ///< all tensors are on the disk
+  synced,          ///< the header, too
   renamed,         ///< the file has its name
-  latest_written,  ///< the new `latest` has a temporary name
-  latest_renamed,  ///< the new `latest` has its name
   cleaned,         ///< old checkpoints are removed
 };
 template <>
-inline constexpr std::array<std::string_view, 9> names_of<SavePoint>{
-    "begun",   "created",        "tensor_written", "written", "synced",
-    "renamed", "latest_written", "latest_renamed", "cleaned"};
+inline constexpr std::array<std::string_view, 7> names_of<SavePoint>{
+    "begun", "created", "tensor_written", "written", "synced", "renamed", "cleaned"};
 
 /// Called on every rank; at tensor_written of an async save, by the writing thread. Tests end the
 /// process in it.
@@ -54,27 +50,39 @@ struct SaveCosts {
   double hidden_seconds = 0;  ///< this rank's thread wrote so long while training continued
 };
 
-/// The state that a training resumes from.
+/// The state that a training goes on from.
 struct ResumedFrom {
-  std::string training{};  ///< TrainingState::training
+  std::filesystem::path training{};  ///< folder of its checkpoint
   Size step = 0;
+};
+
+/// Which training a store saves.
+struct TrainingStart {
+  std::string fingerprint = "training";  ///< begins the name of a new folder
+  std::optional<ResumedFrom> resumed{};
+  /// Number of hosts that write one after another; 0: as the file system demands, 1: all together.
+  Size turns = 0;
 };
 
 class CheckpointStore {
  public:
-  /// Makes the directory, locks it while the store lives, and removes unfinished files. Without
-  /// `resumed`, the training is new. Checkpoints of later steps than the resumed one are no longer
-  /// those of this training. Throws ConfigError for checkpoint.directory if it cannot hold
-  /// checkpoints, if the ranks do not share it, if another run uses it, or, without
-  /// checkpoint.overwrite, if it has checkpoints of another training. Collective, like save() and
-  /// finish().
+  /// Goes on in the folder of the training that it resumes if that is in checkpoint.directory, and
+  /// from its last step. Otherwise makes a folder of its own; with the checkpoints up to the
+  /// resumed step as hard links, once it saves. Throws ConfigError for
+  /// checkpoint.directory if it cannot hold checkpoints, if the ranks do not share it, or if
+  /// another run has locked the folder. Collective, like save() and finish().
   CheckpointStore(const CheckpointConfig& config, const Communicator& ranks,
-                  SaveObserver observer = {}, const std::optional<ResumedFrom>& resumed = {});
+                  SaveObserver observer = {}, const TrainingStart& start = {});
+  /// Removes an unfinished file, and a folder without files.
+  ~CheckpointStore();
+  CheckpointStore(CheckpointStore&&) = default;
+  CheckpointStore& operator=(CheckpointStore&&) = delete;
 
-  /// Writes a checkpoint, makes it the latest and removes old ones of this training. With
-  /// checkpoint.async it copies the state and returns while a thread writes the copy; finish() does
-  /// the rest. Finishes a save in flight first. Throws the same Error on every rank if the file
-  /// cannot be written, (wrong_result) if the state is not finite; earlier checkpoints stay.
+  /// Writes a checkpoint and removes old ones. With checkpoint.async it copies the state and
+  /// returns while a thread writes the copy; finish() does the rest. Finishes a save in flight
+  /// first. Throws the same Error on every rank if the file cannot be written or another run has
+  /// gone on with this training, (wrong_result) if the state is not finite; earlier checkpoints
+  /// stay.
   template <class T>
   void save(const Engine<T>& engine, const TrainingState& state);
 
@@ -83,13 +91,13 @@ class CheckpointStore {
   /// Returns true if a save is in flight and finish() would not wait. `everywhere`: the smallest
   /// written_saves() of all ranks.
   bool is_ready(Size everywhere) const { return writing_.valid() && everywhere == begun_; }
-  /// Waits for the save in flight, if any, and makes it the latest. Throws the same Error on every
-  /// rank if it could not be written.
+  /// Waits for the save in flight, if any, and completes it. Throws the same Error on every rank if
+  /// it could not be written.
   void finish();
 
   const SaveCosts& costs() const { return costs_; }
-  /// Returns TrainingState::training of this training.
-  const std::string& training() const { return training_; }
+  /// Returns the folder of this training.
+  const std::filesystem::path& training() const { return training_; }
   /// Returns the last checkpoint that was saved; empty if none was.
   const std::filesystem::path& last() const { return last_; }
 
@@ -97,43 +105,51 @@ class CheckpointStore {
   /// equal ones; empty if there is none after an epoch. Collective.
   std::filesystem::path best() const;
 
-  /// Returns the checkpoint to resume from, if there is one: that of `latest`. If it does not
-  /// exist, returns the complete one of the latest step, with a warning if `latest` names another.
-  /// Throws Error (usage) if no checkpoint is complete.
-  static std::optional<std::filesystem::path> latest(const std::filesystem::path& directory);
-
  private:
-  void on_first_rank(const std::function<void()>& action, SavePoint point);
-  void reach(SavePoint point) const;
-  void write_or_remove(const std::function<void()>& write);
-  template <class T>
-  void start_writing(const Engine<T>& engine);
-  void publish(Size bytes);
-  void claim(const std::optional<ResumedFrom>& resumed);
-  void check_shared() const;
-  void clean() const;
-
+  using Sums = std::vector<std::uint64_t>;
   /// The result of this rank's writing thread.
   struct Written {
     Outcome outcome{};
-    std::vector<Size> sums{};  ///< this rank's part of each tensor's checksum
+    Sums sums{};
     std::chrono::steady_clock::time_point began{}, ended{};
   };
+
+  void open_training(const TrainingStart& start);
+  void try_saving() const;
+  void check_shared(const std::filesystem::path& file) const;
+  void reach(SavePoint point) const;
+  void on_first_rank(const std::function<void()>& action, SavePoint point);
+  void write_or_remove(const std::function<void()>& write);
+  void create(const TrainingState& state, const std::vector<CheckpointTensor>& tensors);
+  void by_turns(const std::function<void()>& write) const;
+  template <class T>
+  void start_writing(const Engine<T>& engine);
+  void publish(const Sums& sums);
+  void check_alone() const;
+  void take_history() const;
+  std::filesystem::path temporary() const;
 
   CheckpointConfig config_;
   Communicator ranks_;
   SaveObserver observer_;
-  std::string training_;
-  std::string lock_owner_;  ///< DirectoryLock::owner() of rank 0
-  // Set on rank 0, which manages the directory:
-  std::unique_ptr<DirectoryLock> lock_;
-  std::set<std::string> own_;        ///< names of the files of this training
-  std::set<std::string> abandoned_;  ///< names of the files of its branches that it has left
+  std::vector<Size> hosts_{};  ///< host of each rank, as its lowest rank
+  Size turns_ = 1, turn_ = 0;  ///< hosts that write one after another, and number of this one
+  std::filesystem::path training_{};  ///< folder
+  // Set on rank 0, which manages the folder:
+  std::shared_ptr<const OpenFile> folder_{};  ///< holds the lock
+  ResumedFrom history_{};                     ///< of which a new folder gets the checkpoints
+  std::set<Size> own_{};                      ///< steps that this run has saved
+  Size first_ = -1;                           ///< step from which it goes on
+  std::string run_{};                         ///< part of temporary names that no other run has
 
   SaveCosts costs_;
   std::filesystem::path last_;
-  std::filesystem::path path_;  ///< final path of the last save that has begun
-  Size begun_ = 0;              ///< async saves that have begun
+  // The last save that has begun:
+  TrainingState state_{};
+  std::filesystem::path path_{};
+  TensorFile file_{};
+  Size bytes_ = 0;  ///< that this rank writes
+  Size begun_ = 0;  ///< async saves that have begun
   std::shared_ptr<Snapshot> snapshot_ = std::make_shared<Snapshot>();
   std::future<Written> writing_;  ///< its destructor waits
 };

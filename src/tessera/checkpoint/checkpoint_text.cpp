@@ -7,7 +7,6 @@
 #include <tessera/base/text.hpp>
 #include <tessera/checkpoint/checkpoint_file.hpp>
 #include <tessera/checkpoint/checkpoint_text.hpp>
-#include <tessera/io/hdf5_file.hpp>
 
 namespace tessera {
 namespace {
@@ -20,17 +19,11 @@ std::string value_at(const nlohmann::json& document, const char* pointer) {
   return value.is_string() ? one_line(value.get<std::string>()) : value.dump();
 }
 
-std::string axes_of_array(const Hdf5File& file, const std::string& name) {
-  if (!name.starts_with("parameters/") && !name.starts_with("moment")) return "";
-  const AttributeValue axes = file.attribute(name, "axes");
-  const std::string* text = std::get_if<std::string>(&axes);
-  return text == nullptr ? "" : one_line(*text);
-}
-
 }  // namespace
 
 std::string checkpoint_text(const std::string& path) {
-  const TrainingState state = read_state(path);
+  const CheckpointFile file(path);
+  const TrainingState& state = file.state();
   const nlohmann::json config = nlohmann::json::parse(state.config, nullptr, false);
   const nlohmann::json provenance = nlohmann::json::parse(state.provenance, nullptr, false);
   std::string out;
@@ -59,14 +52,13 @@ std::string checkpoint_text(const std::string& path) {
            value_at(provenance, "/version"), value_at(provenance, "/git_revision"),
            value_at(provenance, "/world_size"), value_at(config, "/distributed/mesh_axis_names"),
            value_at(config, "/distributed/mesh_shape"), value_at(config, "/distributed/strategy")));
+  line("Training:", one_line(state.training));
   line("Run began:", value_at(provenance, "/time"));
   out += "\n";
-  const Hdf5File file = Hdf5File::open(path);
-  for (const ArrayFacts& facts : file.arrays())
-    out += fmt::format("  {:<36} {:<8} {:<18} {:>14} B  {}\n", facts.name, name_of(facts.type),
-                       to_string(facts.shape),
-                       with_thousands(num_elements(facts.shape) * size_of(facts.type)),
-                       axes_of_array(file, facts.name));
+  for (const auto& [name, tensor] : file.tensors())
+    out += fmt::format("  {:<36} {:<8} {:<18} {:>14} B  {}\n", one_line(name), name_of(tensor.type),
+                       to_string(tensor.array.shape), with_thousands(tensor.array.bytes.count),
+                       one_line(tensor.axes));
   return out;
 }
 

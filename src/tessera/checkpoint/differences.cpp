@@ -14,8 +14,6 @@
 #include <tessera/base/text.hpp>
 #include <tessera/checkpoint/checkpoint_file.hpp>
 #include <tessera/checkpoint/differences.hpp>
-#include <tessera/checkpoint/hyperslabs.hpp>
-#include <tessera/io/hdf5_file.hpp>
 #include <tessera/tensor/placement.hpp>
 
 namespace tessera {
@@ -33,16 +31,15 @@ std::uint64_t rank_of(T value) {
 }
 
 template <class T>
-ArrayDifference compare(const Hdf5File& a, const Hdf5File& b, const ArrayFacts& facts) {
-  const Size all = num_elements(facts.shape);
-  const auto read = [&](const Hdf5File& file) {
+ArrayDifference compare(const CheckpointFile& a, const CheckpointFile& b, const std::string& name) {
+  const Size all = num_elements(a.tensors().at(name).array.shape);
+  const auto read = [&](const CheckpointFile& file) {
     std::vector<T> values(static_cast<std::size_t>(all));
-    file.read(facts.name, facts.type,
-              hyperslabs_of({Shape(facts.shape.size(), 0), facts.shape}, {0, all}), values.data());
+    file.read(file.tensors().at(name), 0, all, values.data());
     return values;
   };
   const std::vector<T> left = read(a), right = read(b);
-  ArrayDifference difference{facts.name, all};
+  ArrayDifference difference{name, all};
   for (std::size_t i = 0; i < left.size(); ++i) {
     if (std::memcmp(&left[i], &right[i], sizeof(T)) == 0) continue;
     const std::uint64_t x = rank_of(left[i]), y = rank_of(right[i]);
@@ -53,17 +50,16 @@ ArrayDifference compare(const Hdf5File& a, const Hdf5File& b, const ArrayFacts& 
   return difference;
 }
 
-std::string text_of(const ArrayFacts& facts) {
-  return fmt::format("{} {}", name_of(facts.type), to_string(facts.shape));
+std::string text_of(const StoredTensor& tensor) {
+  return fmt::format("{} {}", name_of(tensor.type), to_string(tensor.array.shape));
 }
 
 /// Returns a phrase about each array that is in one file only, or has another shape or type.
-std::vector<std::string> different_facts(const std::string& a, const std::vector<ArrayFacts>& left,
-                                         const std::string& b,
-                                         const std::vector<ArrayFacts>& right) {
+std::vector<std::string> different_facts(const std::string& a, const CheckpointFile& left,
+                                         const std::string& b, const CheckpointFile& right) {
   std::map<std::string, std::pair<std::string, std::string>> texts;
-  for (const ArrayFacts& facts : left) texts[facts.name].first = text_of(facts);
-  for (const ArrayFacts& facts : right) texts[facts.name].second = text_of(facts);
+  for (const auto& [name, tensor] : left.tensors()) texts[name].first = text_of(tensor);
+  for (const auto& [name, tensor] : right.tensors()) texts[name].second = text_of(tensor);
   std::vector<std::string> phrases;
   for (const auto& [name, text] : texts) {
     const auto& [in_a, in_b] = text;
@@ -79,10 +75,8 @@ std::vector<std::string> different_facts(const std::string& a, const std::vector
 }  // namespace
 
 std::vector<ArrayDifference> compare_checkpoints(const std::string& a, const std::string& b) {
-  for (const std::string& path : {a, b}) read_state(path);
-  const Hdf5File left = Hdf5File::open(a), right = Hdf5File::open(b);
-  const std::vector<ArrayFacts> arrays = left.arrays();
-  if (const auto other = different_facts(a, arrays, b, right.arrays()); !other.empty()) {
+  const CheckpointFile left(a), right(b);
+  if (const auto other = different_facts(a, left, b, right); !other.empty()) {
     constexpr std::ptrdiff_t most = 8;
     const auto shown =
         std::vector(other.begin(), other.begin() + std::min(most, std::ssize(other)));
@@ -90,10 +84,9 @@ std::vector<ArrayDifference> compare_checkpoints(const std::string& a, const std
                 shown.size() < other.size() ? "; ..." : "");
   }
   std::vector<ArrayDifference> differences;
-  for (const ArrayFacts& facts : arrays) {
-    if (facts.type != DType::float32 && facts.type != DType::float64) continue;
-    const ArrayDifference one = facts.type == DType::float32 ? compare<float>(left, right, facts)
-                                                             : compare<double>(left, right, facts);
+  for (const auto& [name, tensor] : left.tensors()) {
+    const ArrayDifference one = tensor.type == DType::float64 ? compare<double>(left, right, name)
+                                                              : compare<float>(left, right, name);
     if (one.different > 0) differences.push_back(one);
   }
   return differences;

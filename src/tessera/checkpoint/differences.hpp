@@ -10,7 +10,7 @@ namespace tessera {
 
 /// An array whose bits differ in two checkpoints.
 struct ArrayDifference {
-  std::string name;  ///< "parameters/layer1/kernel"
+  std::string name;  ///< "layer1/kernel", "moment1/layer1/kernel"
   Size elements = 0, different = 0;
   Size most_ulps = 0;  ///< largest distance of two values, in numbers of the type (ulp)
 };

@@ -1,20 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <array>
 #include <cmath>
-#include <fcntl.h>
 #include <map>
 #include <optional>
-#include <string_view>
 #include <vector>
 
 #include <tessera/base/half_float.hpp>
 #include <tessera/base/text.hpp>
 #include <tessera/checkpoint/checkpoint_file.hpp>
-#include <tessera/checkpoint/contents.hpp>
-#include <tessera/checkpoint/hyperslabs.hpp>
 #include <tessera/checkpoint/initial_weights.hpp>
 #include <tessera/checkpoint/model_export.hpp>
+#include <tessera/checkpoint/runs.hpp>
 #include <tessera/checkpoint/same_contents.hpp>
+#include <tessera/checkpoint/tensors.hpp>
 #include <tessera/comm/agree.hpp>
 #include <tessera/config/config_agreement.hpp>
 #include <tessera/engine/local_tensors.hpp>
@@ -33,35 +30,17 @@ struct StoredArray {
 };
 using StoredArrays = std::map<std::string, StoredArray>;
 
-/// Returns true for an HDF5 file, which begins with these bytes.
-bool is_hdf5(const std::string& path) {
+void check_readable(const std::string& path) {
   if (const std::string problem = why_unreadable(path); !problem.empty())
     throw ConfigError(weights_key, path, problem);
-  constexpr std::string_view signature("\x89HDF\r\n\x1a\n", 8);
-  std::array<char, signature.size()> bytes{};
-  const auto read = outcome_of(
-      [&] { OpenFile(path, O_RDONLY | O_NONBLOCK).read(0, bytes.data(), std::ssize(bytes)); });
-  return !read.failed() && std::string_view(bytes.data(), bytes.size()) == signature;
 }
 
-StoredArrays arrays_of_checkpoint(const std::string& path) {
-  read_state(path);
-  const Hdf5File file = Hdf5File::open(path);
-  check_contents(file, path);
-  constexpr std::string_view group = "parameters/";
+/// Returns the arrays of a file; of a checkpoint, its parameters.
+StoredArrays arrays_of(const SafetensorsFile& file) {
+  const bool is_checkpoint = CheckpointFile::is_checkpoint(file);
   StoredArrays arrays;
-  for (const ArrayFacts& facts : file.arrays()) {
-    if (!facts.name.starts_with(group)) continue;
-    StoredArray& array = arrays[facts.name.substr(group.size())];
-    array.shape = facts.shape;
-    if (facts.type == DType::float32 || facts.type == DType::float64) array.type = facts.type;
-  }
-  return arrays;
-}
-
-StoredArrays arrays_of_safetensors(const SafetensorsFile& file) {
-  StoredArrays arrays;
-  for (const auto& [name, array] : file.arrays()) arrays[name] = {array.shape, array.dtype()};
+  for (const auto& [name, array] : file.arrays())
+    if (!is_checkpoint || !is_moment(name)) arrays[name] = {array.shape, array.dtype()};
   return arrays;
 }
 
@@ -139,11 +118,9 @@ void read_block(const SafetensorsFile& file, const SafetensorsArray& array, cons
 }
 
 template <class T>
-Size read_safetensors(const std::string& path, const Communicator& ranks, const Engine<T>& engine) {
-  const SafetensorsFile file(path);
+Size read_safetensors(const SafetensorsFile& file, const StoredArrays& arrays,
+                      const Communicator& ranks, const Engine<T>& engine) {
   const ModelSpec& model = engine.plan().input.model;
-  const StoredArrays arrays = arrays_of_safetensors(file);
-  check_arrays_fit(path, arrays, model);
   const ExportNames names = names_in(arrays, model);
   Size bytes = 0;
   for (const LocalTensor<StateOf<T>>& local :
@@ -182,10 +159,8 @@ void check_parameters_finite(const std::string& path, const Communicator& ranks,
 void check_initial_weights(const std::string& path, const Communicator& ranks,
                            const ModelSpec& model) {
   collectively(ranks, [&] {
-    check_arrays_fit(
-        path,
-        is_hdf5(path) ? arrays_of_checkpoint(path) : arrays_of_safetensors(SafetensorsFile(path)),
-        model);
+    check_readable(path);
+    check_arrays_fit(path, arrays_of(SafetensorsFile(path)), model);
   });
   check_same_contents(path, ranks);
 }
@@ -193,18 +168,18 @@ void check_initial_weights(const std::string& path, const Communicator& ranks,
 template <class T>
 Size read_initial_weights(const std::string& path, const Communicator& ranks, Engine<T>& engine) {
   Size bytes = 0;
-  const bool is_checkpoint = collectively(ranks, [&] { return is_hdf5(path); });
+  std::optional<SafetensorsFile> file;
+  const StoredArrays arrays = collectively(ranks, [&] {
+    StoredArrays found = arrays_of(file.emplace(path));
+    check_arrays_fit(path, found, engine.plan().input.model);
+    return found;
+  });
+  const bool is_checkpoint = CheckpointFile::is_checkpoint(*file);
   check_same_everywhere(ranks, weights_key, is_checkpoint ? 1 : 0);
-  if (is_checkpoint) {
-    const StoredArrays arrays = collectively(ranks, [&] {
-      const StoredArrays stored = arrays_of_checkpoint(path);
-      check_arrays_fit(path, stored, engine.plan().input.model);
-      return stored;
-    });
+  if (is_checkpoint)
     bytes = read_parameters(path, ranks, engine, *arrays.begin()->second.type);
-  } else {
-    bytes = collectively(ranks, [&] { return read_safetensors(path, ranks, engine); });
-  }
+  else
+    bytes = collectively(ranks, [&] { return read_safetensors(*file, arrays, ranks, engine); });
   collectively(ranks, [&] { check_parameters_finite(path, ranks, engine); });
   engine.resume(0, engine.loss_scale().state(), {});  // renews copies of the parameters
   return bytes;

@@ -7,18 +7,15 @@
 #include <vector>
 
 #include <tessera/base/half_float.hpp>
+#include <tessera/base/text.hpp>
 #include <tessera/checkpoint/checkpoint_file.hpp>
 #include <tessera/checkpoint/checksums.hpp>
-#include <tessera/checkpoint/contents.hpp>
-#include <tessera/checkpoint/hyperslabs.hpp>
 #include <tessera/checkpoint/model_export.hpp>
 #include <tessera/io/safetensors.hpp>
 #include <tessera/io/whole_file.hpp>
 
 namespace tessera {
 namespace {
-
-constexpr std::string_view parameters_group = "parameters/";
 
 /// The name of a parameter in PyTorch. `transposed`: a matrix is transposed.
 struct PytorchName {
@@ -30,7 +27,7 @@ constexpr std::array<PytorchName, 4> pytorch_names{
 
 /// One array as it is written.
 struct ExportedArray : ExportedParameter {
-  ArrayFacts source;
+  std::string source;  ///< name in the checkpoint
   DType type;
 };
 
@@ -64,14 +61,14 @@ void write_converted(std::ostream& out, const std::string& path, const std::stri
 }
 
 template <class T>
-void write_array(std::ostream& out, const Hdf5File& file, const std::string& path,
+void write_array(std::ostream& out, const CheckpointFile& file, const std::string& path,
                  const ExportedArray& array) {
-  const Shape& shape = array.source.shape;
+  const StoredTensor& tensor = file.tensors().at(array.source);
+  const Shape& shape = tensor.array.shape;
   const Size all = num_elements(shape);
   std::vector<T> values(all);
-  file.read(array.source.name, array.source.type,
-            hyperslabs_of({Shape(shape.size(), 0), shape}, {0, all}), values.data());
-  check_hash(file, path, array.source.name, hash_of_run(values.data(), all, 0));
+  file.read(tensor, 0, all, values.data());
+  file.check_sum(array.source, hash_of_run(values.data(), all, 0));
   if (array.transposed) {
     std::vector<T> other(values.size());
     for (Size i = 0; i < shape[0]; ++i)
@@ -79,16 +76,16 @@ void write_array(std::ostream& out, const Hdf5File& file, const std::string& pat
     values = std::move(other);
   }
   with_compute_type(array.type,
-                    [&]<class E>(E) { write_converted<E>(out, path, array.source.name, values); });
+                    [&]<class E>(E) { write_converted<E>(out, path, array.source, values); });
 }
 
-void write_arrays(std::ostream& out, const Hdf5File& file, const std::string& checkpoint,
+void write_arrays(std::ostream& out, const CheckpointFile& file, const std::string& checkpoint,
                   const std::vector<ExportedArray>& arrays) {
   std::vector<ArrayFacts> facts;
   for (const ExportedArray& array : arrays) facts.push_back({array.name, array.shape, array.type});
   out << safetensors_header(facts);
   for (const ExportedArray& array : arrays)
-    if (array.source.type == DType::float64)
+    if (file.tensors().at(array.source).type == DType::float64)
       write_array<double>(out, file, checkpoint, array);
     else
       write_array<float>(out, file, checkpoint, array);
@@ -115,16 +112,21 @@ ExportedParameter exported_parameter(const std::string& path, const Shape& shape
 }
 
 std::size_t export_parameters(const std::string& checkpoint, const std::string& to,
-                              ExportNames names, std::optional<DType> type) {
-  read_state(checkpoint);
-  const Hdf5File file = Hdf5File::open(checkpoint);
-  check_contents(file, checkpoint);
+                              ExportNames names, std::optional<DType> type,
+                              const std::vector<std::string>& selected) {
+  const CheckpointFile file(checkpoint);
+  const auto is_selected = [&](const std::string& name) {
+    if (selected.empty()) return !is_moment(name);
+    return std::any_of(selected.begin(), selected.end(),
+                       [&](const std::string& begin) { return name.starts_with(begin); });
+  };
   std::vector<ExportedArray> arrays;
-  for (const ArrayFacts& facts : file.arrays())
-    if (facts.name.starts_with(parameters_group))
+  for (const auto& [name, tensor] : file.tensors())
+    if (is_selected(name))
       arrays.push_back(
-          {exported_parameter(facts.name.substr(parameters_group.size()), facts.shape, names),
-           facts, type.value_or(facts.type)});
+          {exported_parameter(name, tensor.array.shape, names), name, type.value_or(tensor.type)});
+  if (arrays.empty())
+    throw ConfigError("--select", join(selected), "must be beginnings of names in {}", checkpoint);
   write_whole(to, [&](std::ostream& out) { write_arrays(out, file, checkpoint, arrays); });
   return arrays.size();
 }

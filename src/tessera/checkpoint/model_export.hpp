@@ -6,6 +6,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include <tessera/base/names.hpp>
 #include <tessera/base/placement.hpp>
@@ -35,11 +36,13 @@ inline constexpr std::array<std::string_view, 4> export_types{
     name_of(DType::float64), name_of(DType::float32), name_of(DType::bfloat16),
     name_of(DType::float16)};
 
-/// Writes the parameters of a checkpoint to one file in the safetensors format, and returns their
-/// number. `type` is one of export_types; by default parameters keep their type. They are rounded
-/// to nearest, ties to even. Throws Error if an array does not match its checksum or has a value
-/// beyond the range of the type; `to` is then left as it was.
+/// Writes tensors of a checkpoint to one file in the safetensors format, and returns their number:
+/// those whose names begin with one of `selected`, by default the parameters. `type` is one of
+/// export_types; by default tensors keep their type. They are rounded to nearest, ties to even.
+/// Throws Error if an array does not match its checksum or has a value beyond the range of the
+/// type; `to` is then left as it was.
 std::size_t export_parameters(const std::string& checkpoint, const std::string& to,
-                              ExportNames names, std::optional<DType> type = {});
+                              ExportNames names, std::optional<DType> type = {},
+                              const std::vector<std::string>& selected = {});
 
 }  // namespace tessera

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <cstdint>
 #include <fcntl.h>
 #include <filesystem>
 #include <vector>
@@ -16,16 +17,16 @@ namespace {
 
 constexpr Size most_runs = 16, longest_run = 1 << 16;
 
-Size hash_of_file(const std::string& path) {
+std::uint64_t hash_of_file(const std::string& path) {
   const auto size = static_cast<Size>(std::filesystem::file_size(path));
   const Size runs = std::clamp<Size>((size + longest_run - 1) / longest_run, 1, most_runs);
   const OpenFile file(path, O_RDONLY | O_NONBLOCK);
-  Size hash = size;
+  auto hash = static_cast<std::uint64_t>(size);
   for (Size number = 0; number < runs; ++number) {
     const Range run = balanced_split(size, runs, number);
     std::vector<char> bytes(std::min(run.count, longest_run));
     file.read(run.begin, bytes.data(), std::ssize(bytes));
-    add_hash(hash, hash_of_run(bytes.data(), std::ssize(bytes), run.begin));
+    hash += hash_of_run(bytes.data(), std::ssize(bytes), run.begin);
   }
   return hash;
 }
@@ -33,8 +34,8 @@ Size hash_of_file(const std::string& path) {
 }  // namespace
 
 void check_same_contents(const std::string& path, const Communicator& ranks) {
-  const Size mine = collectively(ranks, [&] { return hash_of_file(path); });
-  const Size first = broadcast_json(ranks, mine);
+  const std::uint64_t mine = collectively(ranks, [&] { return hash_of_file(path); });
+  const std::uint64_t first = broadcast_json(ranks, mine);
   collectively(ranks, [&] {
     if (mine != first)
       throw Error(ExitCode::usage, "{}: has other contents on rank {} than on rank 0", path,

@@ -11,18 +11,29 @@
 #include <tessera/base/text.hpp>
 #include <tessera/base/toml_value.hpp>
 #include <tessera/checkpoint/checkpoint_file.hpp>
+#include <tessera/checkpoint/checksums.hpp>
 #include <tessera/checkpoint/same_contents.hpp>
 #include <tessera/checkpoint/same_training.hpp>
+#include <tessera/checkpoint/trainings.hpp>
 #include <tessera/comm/agree.hpp>
 #include <tessera/config/settings.hpp>
 #include <tessera/config/to_plan_input.hpp>
 #include <tessera/data/sample_checksums.hpp>
+#include <tessera/process/log.hpp>
+#include <tessera/process/outcome.hpp>
 
 namespace tessera {
 namespace {
 
 /// Paths of data may change if the checksums of the data do not.
 constexpr std::array<std::string_view, 3> places{"data.file", "data.x", "data.y"};
+
+/// Returns true if a change of this key is a change of the training. `has_checksums`: the training
+/// identifies its data by checksums.
+bool is_fixed(const Setting& setting, bool has_checksums) {
+  const bool is_place = std::find(places.begin(), places.end(), setting.key) != places.end();
+  return setting.is_fixed && !(is_place && has_checksums);
+}
 
 std::string value_text(const nlohmann::json& value) {
   return value.is_null() ? "no value" : to_toml(value);
@@ -32,8 +43,7 @@ std::string value_text(const nlohmann::json& value) {
 void check_keys(const std::string& path, const TrainingState& written, const Config& config) {
   const nlohmann::json then = nlohmann::json::parse(written.config, nullptr, false);
   for (const Setting& setting : settings()) {
-    const bool is_place = std::find(places.begin(), places.end(), setting.key) != places.end();
-    if (!setting.is_fixed || (is_place && !written.data.empty())) continue;
+    if (!is_fixed(setting, !written.data.empty())) continue;
     const std::size_t dot = setting.key.find('.');
     const nlohmann::json::json_pointer place(
         fmt::format("/{}/{}", setting.key.substr(0, dot), setting.key.substr(dot + 1)));
@@ -47,7 +57,7 @@ void check_keys(const std::string& path, const TrainingState& written, const Con
   }
 }
 
-/// Rejects data with other checksums. Files of version 1 have none.
+/// Rejects data with other checksums.
 void check_samples(const std::string& path, const TrainingState& written, const Config& config) {
   if (written.data.empty() || written.data == sample_checksums(config.data, make_model(config)))
     return;
@@ -67,6 +77,70 @@ TrainingState state_to_resume(const std::string& path, const Communicator& ranks
   });
   check_same_contents(path, ranks);
   return state;
+}
+
+std::string fingerprint_of(const Config& config, const std::string& data) {
+  std::string text = data;
+  // Keys with their defaults do not count, so that a new key changes no fingerprint.
+  for (const Setting& setting : settings())
+    if (is_fixed(setting, !data.empty()) && !setting.is_default(config))
+      text += fmt::format("{} = {}\n", setting.key, setting.get(config).dump());
+  return fmt::format("{:08x}", hash_of_text(text) & 0xffffffffu);
+}
+
+namespace {
+
+/// Throws Error if this training cannot go on from the checkpoint.
+void check_may_resume(const std::string& path, const Config& config) {
+  const TrainingState state = read_state(path);
+  check_keys(path, state, config);
+  check_samples(path, state, config);
+}
+
+/// Rejects a directory that only has files of version 0.2.
+void check_has_no_hdf5(const std::filesystem::path& directory) {
+  std::error_code unused;
+  if (!std::filesystem::is_directory(directory, unused)) return;
+  for (const std::string& name : names_in(directory))
+    if (name.starts_with("step_") && name.ends_with(".h5"))
+      throw Error(ExitCode::usage,
+                  "{}: is a checkpoint of Tessera 0.2: export it with `tessera checkpoint export` "
+                  "of that version, and start from the result with checkpoint.init_from",
+                  (directory / name).string());
+}
+
+}  // namespace
+
+std::optional<std::filesystem::path> checkpoint_to_continue(const Config& config, bool must_exist) {
+  const std::filesystem::path directory = config.checkpoint.directory;
+  std::vector<std::string> found;
+  Outcome damaged, other;
+  for (const std::filesystem::path& training : trainings_in(directory)) {
+    std::string newest;
+    const Outcome read = outcome_of([&] { newest = newest_complete(training)->string(); });
+    if (read.failed()) {
+      damaged = read;
+      continue;
+    }
+    const Outcome fits = outcome_of([&] { check_may_resume(newest, config); });
+    if (!fits.failed())
+      found.push_back(newest);
+    else if (!other.failed())
+      other = fits;
+  }
+  if (found.size() == 1) return found.front();
+  if (found.size() > 1)
+    throw Error(ExitCode::usage,
+                "{}: has {} trainings that this run may resume: choose one with "
+                "--resume {}",
+                directory.string(), found.size(), join(found, " or --resume "));
+  if (damaged.failed()) throw Error(damaged.code, damaged.message);
+  if (!other.failed()) check_has_no_hdf5(directory);
+  if (must_exist && other.failed()) throw Error(other.code, other.message);
+  if (must_exist)
+    throw Error(ExitCode::usage, "--resume: there is no checkpoint in {}", directory.string());
+  if (other.failed()) log_warning(other.message + "; a new training begins");
+  return std::nullopt;
 }
 
 }  // namespace tessera

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <filesystem>
+#include <optional>
 #include <string>
 
 #include <tessera/checkpoint/training_state.hpp>
@@ -15,5 +17,15 @@ namespace tessera {
 /// the first key or the data that differ, or if ranks read different files. Collective.
 TrainingState state_to_resume(const std::string& path, const Communicator& ranks,
                               const Config& config);
+
+/// Returns 8 digits that depend on all that a run that resumes must not change. `data`:
+/// sample_checksums().
+std::string fingerprint_of(const Config& config, const std::string& data);
+
+/// Returns the newest complete checkpoint of the training in checkpoint.directory that this
+/// configuration may go on with. If there is none, throws Error (usage) if it `must_exist`, else
+/// warns of other trainings. Throws Error (usage) also if there are several, which it lists, if all
+/// that there are is damaged, or if there are only files of version 0.2. One process calls it.
+std::optional<std::filesystem::path> checkpoint_to_continue(const Config& config, bool must_exist);
 
 }  // namespace tessera

@@ -1,114 +1,115 @@
 // SPDX-License-Identifier: Apache-2.0
-// Writes and reads the tensors of a checkpoint from all ranks.
 #include <algorithm>
+#include <fcntl.h>
+#include <optional>
 
 #include <tessera/base/alias.hpp>
-#include <tessera/checkpoint/checkpoint_file.hpp>
+#include <tessera/base/huge_pages.hpp>
 #include <tessera/checkpoint/checksums.hpp>
-#include <tessera/checkpoint/contents.hpp>
-#include <tessera/checkpoint/hyperslabs.hpp>
+#include <tessera/checkpoint/runs.hpp>
+#include <tessera/checkpoint/tensors.hpp>
 #include <tessera/comm/agree.hpp>
 #include <tessera/engine/local_tensors.hpp>
+#include <tessera/io/durable_file.hpp>
 
 namespace tessera {
 namespace {
 
-using HostSizes = Kokkos::View<Size*, Kokkos::HostSpace>;
-
-/// Returns piece `number` of a range.
-Range piece_of(Range all, Size number, Size elements) {
-  return intersection(all, {all.begin + number * elements, elements});
+/// Calls f(range) for pieces of at most `elements` elements of a range.
+template <class F>
+void for_each_piece(Range all, Size elements, const F& f) {
+  for (Size begin = all.begin; begin < all.end(); begin += elements)
+    f(Range{begin, std::min(elements, all.end() - begin)});
 }
 
-/// Adds the checksum of a range of a block's elements to `sum`.
+/// Returns the elements `range` of a local tensor.
 template <class S>
-void add_hash_of(const CheckpointTensor& tensor, const Piece& block, Range elements,
-                 const S* values, Size& sum) {
-  for_each_run(tensor.shape, block, elements, [&](Size first, Size place, Size count) {
-    add_hash(sum, hash_of_run(values + (first - elements.begin), count, place));
-  });
+auto elements_of(const LocalTensor<S>& local, Range range) {
+  return alias_vector(local.values.data() + range.begin - local.kept.begin, range.count);
 }
 
-/// Keeps the first failure, so that a rank still makes the same collective calls as the others.
-class FirstOutcome {
- public:
-  template <class F>
-  void attempt(const F& f) {
-    Outcome outcome = outcome_of(f);
-    if (!first_.failed()) first_ = std::move(outcome);
-  }
-  void raise(const Communicator& ranks, Site site = Site::current()) const {
-    raise_first_failure(ranks, first_, site);
-  }
+template <class S>
+std::uint64_t sum_of(const CheckpointTensor& tensor, const Piece& piece, Range elements,
+                     const S* values) {
+  std::uint64_t sum = 0;
+  for_each_run(tensor.shape, piece, elements, [&](Size first, Size place, Size count) {
+    sum += hash_of_run(values + (first - elements.begin), count, place);
+  });
+  return sum;
+}
 
- private:
-  Outcome first_;
-};
-
-/// Returns the number of calls per tensor, which the rank with the largest part decides.
-HostSizes rounds_of(const std::vector<CheckpointPart>& parts, std::size_t tensors, Size elements,
-                    const Communicator& ranks) {
-  const HostSizes rounds("tessera::checkpoint_rounds", tensors);
-  for (const CheckpointPart& part : parts)
-    rounds(part.tensor) = (part.written().count + elements - 1) / elements;
-  ranks.all_reduce(rounds, ReduceOp::max);
-  return rounds;
+/// Writes elements of a piece to a tensor that begins at byte `begin`. Returns their checksum. The
+/// only place where tensors are written.
+template <class S>
+std::uint64_t write_elements(const OpenFile& file, Size begin, const CheckpointTensor& tensor,
+                             const Piece& piece, Range elements, const S* values) {
+  constexpr auto size = static_cast<Size>(sizeof(S));
+  check_finite("a value of " + tensor.name, values, elements.count);
+  for_each_run(tensor.shape, piece, elements, [&](Size first, Size place, Size count) {
+    file.write(begin + place * size, values + (first - elements.begin), count * size);
+  });
+  return sum_of(tensor, piece, elements, values);
 }
 
 }  // namespace
 
-void write_checksums(const std::string& path, const Communicator& ranks,
-                     const std::vector<CheckpointTensor>& tensors, const std::vector<Size>& parts) {
-  const HostSizes sums("tessera::checkpoint_sums", parts.size());
-  std::copy(parts.begin(), parts.end(), sums.data());
-  ranks.all_reduce(sums);
-  collectively(ranks, [&] {
-    if (ranks.rank() != 0) return;
-    Hdf5File file = Hdf5File::change(path);
-    for (std::size_t t = 0; t < tensors.size(); ++t)
-      file.set_attribute(tensors[t].name, checksum_attribute, sums(t));
-    file.close();
-  });
+template <class T>
+std::vector<std::uint64_t> write_tensors(const TensorFile& to, const Engine<T>& engine, Size rank,
+                                         Size piece) {
+  using S = StateOf<T>;
+  const Size elements = std::max<Size>(piece / static_cast<Size>(sizeof(S)), 1);
+  const OpenFile file(to.path, O_WRONLY);
+  std::vector<std::uint64_t> sums(to.tensors.size());
+  for (const CheckpointPart& part : checkpoint_parts(engine.plan(), rank)) {
+    const LocalTensor<S> local = local_tensor(engine, part.part);
+    for_each_piece(part.written(), elements, [&](Range range) {
+      const auto host =
+          Kokkos::create_mirror_view_and_copy(Kokkos::HostSpace(), elements_of(local, range));
+      sums[part.tensor] += write_elements(file, to.places[part.tensor], to.tensors[part.tensor],
+                                          local.piece, range, host.data());
+    });
+    if (to.after_tensor) to.after_tensor();
+  }
+  file.sync();
+  return sums;
 }
 
 template <class T>
-Size write_tensors(const std::string& path, const Communicator& ranks, const Engine<T>& engine,
-                   const AfterTensor& after_tensor, Size piece) {
+void Snapshot::take(const Engine<T>& engine, Size rank) {
   using S = StateOf<T>;
-  const Size elements = std::max<Size>(piece / static_cast<Size>(sizeof(S)), 1);
-  const std::vector<CheckpointTensor> tensors = checkpoint_tensors(engine.plan());
-  const std::vector<CheckpointPart> parts = checkpoint_parts(engine.plan(), ranks.rank());
-  const HostSizes rounds = rounds_of(parts, tensors.size(), elements, ranks);
-  std::vector<Size> sums(tensors.size());
-  Size bytes = 0;
-  FirstOutcome outcome;
-  {
-    Hdf5File file = collectively(ranks, [&] { return Hdf5File::change(path, ranks); });
-    auto part = parts.begin();
-    for (Size t = 0; t < static_cast<Size>(tensors.size()); ++t) {
-      const bool mine = part != parts.end() && part->tensor == t;
-      for (Size round = 0; round < rounds(t); ++round)
-        outcome.attempt([&] {
-          const Range range = mine ? piece_of(part->written(), round, elements) : Range{};
-          if (range.count == 0) return file.write(tensors[t].name, tensors[t].type, {}, nullptr);
-          const LocalTensor<S> local = local_tensor(engine, part->part);
-          const auto host = Kokkos::create_mirror_view_and_copy(
-              Kokkos::HostSpace(),
-              alias_vector(local.values.data() + range.begin - local.kept.begin, range.count));
-          add_hash_of(tensors[t], local.piece, range, host.data(), sums[t]);
-          bytes += range.count * static_cast<Size>(sizeof(S));
-          file.write(tensors[t].name, tensors[t].type, hyperslabs_of(local.piece, range),
-                     host.data());
-          check_finite("a value of " + tensors[t].name, host.data(), range.count);
-        });
-      if (mine) ++part;
-      if (after_tensor) after_tensor();
-    }
-    outcome.attempt([&] { file.close(); });
-    outcome.raise(ranks);
+  if (!memory_.is_allocated()) {
+    parts_ = checkpoint_parts(engine.plan(), rank);
+    memory_ = Bytes(Kokkos::view_alloc("tessera::checkpoint_copy", Kokkos::WithoutInitializing),
+                    static_cast<std::size_t>(checkpoint_bytes(engine.plan(), rank).written));
+    advise_huge_pages(memory_.data(), static_cast<Size>(memory_.extent(0)));
   }
-  write_checksums(path, ranks, tensors, sums);
-  return bytes;
+  S* to = reinterpret_cast<S*>(memory_.data());
+  for (const CheckpointPart& part : parts_) {
+    const Range range = part.written();
+    if (range.count == 0) continue;
+    Kokkos::deep_copy(Kokkos::View<S*, Kokkos::LayoutRight, Kokkos::HostSpace>(
+                          to, static_cast<std::size_t>(range.count)),
+                      elements_of(local_tensor(engine, part.part), range));
+    to += range.count;
+  }
+}
+
+std::vector<std::uint64_t> Snapshot::write(const TensorFile& to) const {
+  const OpenFile file(to.path, O_WRONLY);
+  std::vector<std::uint64_t> sums(to.tensors.size());
+  const std::byte* from = memory_.data();
+  for (const CheckpointPart& part : parts_) {
+    const CheckpointTensor& tensor = to.tensors[part.tensor];
+    const auto write_as = [&]<class S>(S) {
+      return write_elements(file, to.places[part.tensor], tensor, part.part.piece, part.written(),
+                            reinterpret_cast<const S*>(from));
+    };
+    sums[part.tensor] = tensor.type == DType::float64 ? write_as(double{}) : write_as(float{});
+    from += part.written().count * size_of(tensor.type);
+    if (to.after_tensor) to.after_tensor();
+  }
+  file.sync();
+  return sums;
 }
 
 namespace {
@@ -118,39 +119,32 @@ template <class T>
 Size read_parts(const std::string& path, const Communicator& ranks, const Engine<T>& engine,
                 const std::vector<CheckpointTensor>& tensors, Size piece) {
   using S = StateOf<T>;
-  const HostSizes sums("tessera::checkpoint_sums", tensors.size());
+  const Kokkos::View<Size*, Kokkos::HostSpace> sums("tessera::checkpoint_sums", tensors.size());
   Size bytes = 0;
-  // Every rank reads alone, so that an error on one rank cannot block others inside HDF5.
+  std::optional<CheckpointFile> file;
   collectively(ranks, [&] {
-    const Hdf5File file = Hdf5File::open(path);
-    check_arrays(file, path, arrays_of(tensors), "in this run");
+    file.emplace(path);
+    check_tensors(*file, path, tensors);
     const auto read_as = [&]<class F>(F, const CheckpointPart& part) {
       const CheckpointTensor& tensor = tensors[part.tensor];
+      const StoredTensor& stored = file->tensors().at(tensor.name);
       const LocalTensor<S> local = local_tensor(engine, part.part);
-      const Size elements = std::max<Size>(piece / static_cast<Size>(sizeof(F)), 1);
-      const Size pieces = (local.kept.count + elements - 1) / elements;
-      for (Size number = 0; number < pieces; ++number) {
-        const Range range = piece_of(local.kept, number, elements);
-        const auto values =
-            alias_vector(local.values.data() + range.begin - local.kept.begin, range.count);
-        const auto host = Kokkos::create_mirror_view(Kokkos::HostSpace(), values);
-        std::vector<F> converted;
-        F* stored = nullptr;
-        if constexpr (std::is_same_v<F, S>) {
-          stored = host.data();
-        } else {
-          converted.resize(range.count);
-          stored = converted.data();
-        }
-        file.read(tensor.name, dtype_of<F>(), hyperslabs_of(local.piece, range), stored);
-        bytes += range.count * static_cast<Size>(sizeof(F));
+      for_each_piece(local.kept, std::max<Size>(piece / Size{sizeof(F)}, 1), [&](Range range) {
+        std::vector<F> values(static_cast<std::size_t>(range.count));
+        for_each_run(tensor.shape, local.piece, range, [&](Size first, Size place, Size count) {
+          file->read(stored, place, count, values.data() + (first - range.begin));
+        });
+        bytes += range.count * Size{sizeof(F)};
         const Range counted = intersection(range, part.written());
-        add_hash_of(tensor, local.piece, counted, stored + (counted.begin - range.begin),
-                    sums(part.tensor));
-        std::transform(converted.begin(), converted.end(), host.data(),
+        const std::uint64_t sum =
+            sum_of(tensor, local.piece, counted, values.data() + (counted.begin - range.begin));
+        sums(part.tensor) = static_cast<Size>(static_cast<std::uint64_t>(sums(part.tensor)) + sum);
+        const auto to = elements_of(local, range);
+        const auto host = Kokkos::create_mirror_view(Kokkos::HostSpace(), to);
+        std::transform(values.begin(), values.end(), host.data(),
                        [](F value) { return static_cast<S>(value); });
-        Kokkos::deep_copy(values, host);
-      }
+        Kokkos::deep_copy(to, host);
+      });
     };
     for (const CheckpointPart& part : checkpoint_parts(engine.plan(), ranks.rank())) {
       if (part.tensor >= std::ssize(tensors)) continue;
@@ -160,10 +154,8 @@ Size read_parts(const std::string& path, const Communicator& ranks, const Engine
   });
   ranks.all_reduce(sums);
   collectively(ranks, [&] {
-    if (ranks.rank() != 0) return;
-    const Hdf5File file = Hdf5File::open(path);
     for (std::size_t t = 0; t < tensors.size(); ++t)
-      check_hash(file, path, tensors[t].name, sums(t));
+      file->check_sum(tensors[t].name, static_cast<std::uint64_t>(sums(t)));
   });
   return bytes;
 }
@@ -186,8 +178,9 @@ Size read_parameters(const std::string& path, const Communicator& ranks, const E
 }
 
 #define TESSERA_INSTANTIATE(T)                                                                 \
-  template Size write_tensors(const std::string&, const Communicator&, const Engine<T>&,       \
-                              const AfterTensor&, Size);                                       \
+  template std::vector<std::uint64_t> write_tensors(const TensorFile&, const Engine<T>&, Size, \
+                                                    Size);                                     \
+  template void Snapshot::take(const Engine<T>&, Size);                                        \
   template Size read_tensors(const std::string&, const Communicator&, const Engine<T>&, Size); \
   template Size read_parameters(const std::string&, const Communicator&, const Engine<T>&, DType);
 TESSERA_FOR_COMPUTE_TYPES(TESSERA_INSTANTIATE)

@@ -113,7 +113,6 @@ struct CheckpointConfig {
   Size keep_best = 0;        ///< further ones that stay, with the smallest loss after an epoch
   bool async = false;        ///< a thread writes a copy of the state while training continues
   FailedSave on_failure = FailedSave::stop;
-  bool overwrite = false;  ///< replaces the checkpoints of another training
 
   bool enabled() const { return !directory.empty(); }
 };

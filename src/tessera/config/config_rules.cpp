@@ -15,7 +15,6 @@
 #include <tessera/config/to_plan_input.hpp>
 #include <tessera/data/data_fields.hpp>
 #include <tessera/data/data_row.hpp>
-#include <tessera/io/hdf5_file.hpp>
 #include <tessera/plan/layout/layouts.hpp>
 #include <tessera/plan/pass/schedule.hpp>
 #include <tessera/plan/pipeline/stages.hpp>

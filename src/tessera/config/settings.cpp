@@ -45,7 +45,17 @@ bool is_section(const std::string& name) {
   return false;
 }
 
+/// A key of an earlier version, and what replaces it.
+struct GoneKey {
+  std::string_view key, instead;
+};
+constexpr std::array<GoneKey, 1> gone_keys{{{"checkpoint.overwrite",
+                                             "is gone: each training has a folder of its own in "
+                                             "checkpoint.directory, and replaces no other"}}};
+
 [[noreturn]] void reject_unknown(const std::string& key, const nlohmann::json& value) {
+  for (const GoneKey& gone : gone_keys)
+    if (gone.key == key) throw ConfigError(key, value.dump(), gone.instead);
   const std::string_view name = std::string_view(key).substr(key.rfind('.') + 1);
   for (std::string_view launched : launcher_names)
     if (name == launched)

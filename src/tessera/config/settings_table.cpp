@@ -12,7 +12,6 @@
 #include <tessera/config/settings.hpp>
 #include <tessera/config/sharding_rules.hpp>
 #include <tessera/data/data_fields.hpp>
-#include <tessera/io/hdf5_file.hpp>
 #include <tessera/nn/models/model_fields.hpp>
 #include <tessera/optim/optim_fields.hpp>
 
@@ -226,9 +225,7 @@ const Fields<CheckpointConfig>& checkpoint_fields() {
                                 "needs checkpoint.directory"};
   static const Fields<C> fields{
       {"checkpoint.directory", &C::directory, "directory for checkpoints; empty: write none",
-       Tier::common,
-       Rule<C>{[](const C&) { return has_hdf5(); },
-               "needs a program that was built with parallel HDF5 (TESSERA_ENABLE_HDF5)"}},
+       Tier::common},
       {"checkpoint.init_from", &C::init_from,
        "checkpoint or safetensors file whose parameters a new training starts from"},
       {"checkpoint.every_steps", &C::every_steps, "steps between checkpoints; 0: off", not_negative,
@@ -248,8 +245,6 @@ const Fields<CheckpointConfig>& checkpoint_fields() {
        "write checkpoints in the background while training continues", needs_directory},
       {"checkpoint.on_failure", &C::on_failure, "reaction to a checkpoint that cannot be written",
        needs_directory},
-      {"checkpoint.overwrite", &C::overwrite,
-       "replace the checkpoints of another training in the directory", needs_directory},
   };
   return fields;
 }

@@ -3,6 +3,9 @@
 #include <cstring>
 #include <fcntl.h>
 #include <sys/mman.h>
+#ifdef __linux__
+#include <sys/vfs.h>
+#endif
 #include <unistd.h>
 
 #include <tessera/io/disk_space.hpp>
@@ -21,6 +24,16 @@ std::string reserve_space(int file, const Range& bytes, bool may_write) {
   } while (error == EINTR);
   const bool cannot = error == EOPNOTSUPP || error == ENOSYS || error == EINVAL;
   return error == 0 || cannot ? "" : std::strerror(error);
+}
+
+bool is_on_nfs([[maybe_unused]] const std::filesystem::path& path) {
+#ifdef __linux__
+  constexpr long nfs = 0x6969;  // NFS_SUPER_MAGIC of <linux/magic.h>
+  struct statfs facts {};
+  return statfs(path.c_str(), &facts) == 0 && facts.f_type == nfs;
+#else
+  return false;
+#endif
 }
 
 void discard_writes([[maybe_unused]] int file) {

@@ -4,6 +4,7 @@
 #include <cstring>
 #include <fcntl.h>
 #include <fstream>
+#include <sys/file.h>
 #include <unistd.h>
 
 #include <tessera/base/error.hpp>
@@ -21,7 +22,7 @@ namespace {
 }  // namespace
 
 OpenFile::OpenFile(const std::filesystem::path& path, int flags)
-    : path_(path), id_(::open(path.c_str(), flags | O_CLOEXEC)) {
+    : path_(path), id_(::open(path.c_str(), flags | O_CLOEXEC, 0666)) {
   if (id_ < 0) fail("cannot be opened");
 }
 
@@ -61,6 +62,8 @@ void OpenFile::write(Size place, const void* bytes, Size count) const {
 void OpenFile::sync() const {
   if (fsync(id_) != 0) fail("cannot be written");
 }
+
+bool OpenFile::lock() const { return flock(id_, LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK; }
 
 void sync_to_disk(const std::filesystem::path& path) { OpenFile(path, O_RDONLY).sync(); }
 

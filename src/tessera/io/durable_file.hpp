@@ -11,10 +11,11 @@
 
 namespace tessera {
 
-/// An existing file. Threads and processes may write to different parts of it at the same time, and
-/// read from any.
+/// A file or directory. Threads and processes may write to different parts of it at the same time,
+/// and read from any.
 class OpenFile {
  public:
+  /// `flags`: as for open(); with O_CREAT it makes the file.
   OpenFile(const std::filesystem::path& path, int flags);
   ~OpenFile();
   OpenFile(const OpenFile&) = delete;
@@ -29,6 +30,9 @@ class OpenFile {
   void write(Size place, const void* bytes, Size count) const;
   /// Returns when everything written is on the disk.
   void sync() const;
+  /// Locks the file until this object or the process ends. Returns false if another open file has
+  /// the lock; true also if the file system has no locks.
+  bool lock() const;
 
  private:
   [[noreturn]] void fail(const char* what) const;

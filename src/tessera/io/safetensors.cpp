@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <array>
 #include <bit>
+#include <cstring>
 #include <fcntl.h>
 #include <filesystem>
 #include <limits>
@@ -25,10 +26,10 @@ constexpr std::array<std::pair<DType, std::string_view>, 4> float_types{{{DType:
                                                                          {DType::float32, "F32"},
                                                                          {DType::bfloat16, "BF16"},
                                                                          {DType::float16, "F16"}}};
-constexpr const char* metadata = "__metadata__";
+constexpr const char* metadata_key = "__metadata__";
 constexpr Size length_bytes = 8;
-/// A longer header would describe more than 100,000 arrays.
-constexpr Size longest_header = 1 << 24;
+constexpr Size longest_header = 100'000'000;  ///< the limit of the format's own library
+constexpr std::string_view hdf5_signature("\x89HDF\r\n\x1a\n", length_bytes);
 
 /// Returns the bytes of an array, or none if they exceed the range of Size.
 std::optional<Size> bytes_of(const Shape& shape, Size element) {
@@ -75,6 +76,14 @@ SafetensorsArray array_in(const nlohmann::json& facts) {
   return array;
 }
 
+/// Entries that are no texts do not count.
+std::map<std::string, std::string> texts_in(const nlohmann::json& object) {
+  std::map<std::string, std::string> texts;
+  for (const auto& [key, text] : object.items())
+    if (text.is_string()) texts.emplace(key, text.get<std::string>());
+  return texts;
+}
+
 const std::string& regular_file(const std::string& path) {
   if (const std::string problem = why_unreadable(path); !problem.empty())
     throw Error(ExitCode::usage, "{}: {}", path, problem);
@@ -89,8 +98,10 @@ std::optional<DType> SafetensorsArray::dtype() const {
   return std::nullopt;
 }
 
-std::string safetensors_header(const std::vector<ArrayFacts>& arrays) {
-  nlohmann::json header = {{metadata, {{"format", "pt"}}}};
+std::string safetensors_header(const std::vector<ArrayFacts>& arrays,
+                               const std::map<std::string, std::string>& metadata, Size alignment) {
+  nlohmann::json header = {{metadata_key, metadata}};
+  header[metadata_key]["format"] = "pt";
   Size begin = 0;
   for (const ArrayFacts& array : arrays) {
     const auto type = std::find_if(float_types.begin(), float_types.end(),
@@ -101,7 +112,8 @@ std::string safetensors_header(const std::vector<ArrayFacts>& arrays) {
     begin = end;
   }
   std::string text = header.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
-  text.append((8 - text.size() % 8) % 8, ' ');  // aligns the values
+  const Size over = (length_bytes + std::ssize(text)) % alignment;
+  text.append(over > 0 ? alignment - over : 0, ' ');
   std::string length;
   for (int i = 0; i < length_bytes; ++i) length += static_cast<char>(text.size() >> (8 * i) & 0xff);
   return length + text;
@@ -114,8 +126,13 @@ SafetensorsFile::SafetensorsFile(const std::string& path)
 
 void SafetensorsFile::read_header(Size file_bytes) {
   std::uint64_t length = 0;
-  std::string text;
+  std::string& text = header_;
   if (file_bytes >= length_bytes) file_.read(0, &length, length_bytes);
+  if (std::memcmp(&length, hdf5_signature.data(), length_bytes) == 0)
+    throw Error(ExitCode::usage,
+                "{}: is an HDF5 file; if it is a checkpoint of Tessera 0.2, export it with "
+                "`tessera checkpoint export` of that version",
+                path_);
   if (length >= 2 && length <= static_cast<std::uint64_t>(file_bytes - length_bytes)) {
     text.resize(std::min<std::uint64_t>(length, longest_header));
     file_.read(length_bytes, text.data(), std::ssize(text));
@@ -130,7 +147,10 @@ void SafetensorsFile::read_header(Size file_bytes) {
     const nlohmann::json header = parsed(text);
     for (const auto& [key, facts] : header.items()) {
       name = key;
-      if (key != metadata) arrays_.emplace(key, array_in(facts));
+      if (key == metadata_key)
+        metadata_ = texts_in(facts);
+      else
+        arrays_.emplace(key, array_in(facts));
     }
   } catch (const nlohmann::json::exception&) {
     throw Error(ExitCode::usage, "{}: its header is no JSON object", path_);

@@ -17,8 +17,10 @@
 namespace tessera {
 
 /// Returns the beginning of a file with these arrays of floating-point numbers, up to the first
-/// value.
-std::string safetensors_header(const std::vector<ArrayFacts>& arrays);
+/// value, which stands at a multiple of `alignment` bytes. `metadata`: texts of `__metadata__`.
+std::string safetensors_header(const std::vector<ArrayFacts>& arrays,
+                               const std::map<std::string, std::string>& metadata = {},
+                               Size alignment = 8);
 
 /// One array of a file, row-major and little-endian.
 struct SafetensorsArray {
@@ -36,6 +38,10 @@ class SafetensorsFile {
   explicit SafetensorsFile(const std::string& path);
 
   const std::map<std::string, SafetensorsArray>& arrays() const { return arrays_; }
+  /// Returns the texts of `__metadata__`.
+  const std::map<std::string, std::string>& metadata() const { return metadata_; }
+  /// Returns the header as it is in the file, after the 8 bytes of its length.
+  const std::string& header() const { return header_; }
   /// Reads `count` elements from element `first` of an array that has a dtype().
   void read(const SafetensorsArray& array, Size first, Size count, void* values) const;
 
@@ -44,7 +50,9 @@ class SafetensorsFile {
 
   std::string path_;
   OpenFile file_;
+  std::string header_;
   std::map<std::string, SafetensorsArray> arrays_;
+  std::map<std::string, std::string> metadata_;
 };
 
 }  // namespace tessera

@@ -10,9 +10,9 @@
 namespace tessera {
 namespace {
 
-/// Returns the name of a group of the file, "parameters" or "moment1". `moment` counts from 0.
+/// Returns the beginning of names in the file, "" or "moment1/". `moment` counts from 0.
 std::string group_of(TensorRole role, Size moment) {
-  return role == TensorRole::parameter ? "parameters" : fmt::format("moment{}", moment + 1);
+  return role == TensorRole::parameter ? "" : fmt::format("moment{}/", moment + 1);
 }
 
 /// Returns true if the rank is the first of those that hold the same state of a tensor. That rank
@@ -32,7 +32,7 @@ std::vector<CheckpointTensor> checkpoint_tensors(const Plan& plan) {
   const auto add = [&](const std::string& group) {
     for (const LayerSpec& layer : plan.input.model.layers)
       for (const ParameterSpec& parameter : layer.parameters)
-        tensors.push_back({group + "/" + path_of(layer, parameter), parameter.shape,
+        tensors.push_back({group + path_of(layer, parameter), parameter.shape,
                            parameter.logical_axes, plan.input.state_type});
   };
   add(group_of(TensorRole::parameter, 0));
@@ -50,7 +50,7 @@ std::vector<CheckpointPart> checkpoint_parts(const Plan& plan, Size rank) {
   for (const TensorRole role : checkpoint_roles)
     for (TensorPart& part : tensor_parts(plan, rank, role)) {
       const std::string& path = layout.parameters[part.slot.parameter].path;
-      const Size number = numbers.at(group_of(role, part.moment) + "/" + path);
+      const Size number = numbers.at(group_of(role, part.moment) + path);
       const bool writes = writes_its_replica(plan, rank, part.slot);
       parts.emplace(number, CheckpointPart{number, std::move(part), writes});
     }

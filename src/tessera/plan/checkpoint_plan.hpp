@@ -11,7 +11,7 @@ namespace tessera {
 /// One whole tensor of a checkpoint file. The list of tensors depends only on the model and the
 /// optimizer, not on the mesh.
 struct CheckpointTensor {
-  std::string name;                       ///< "parameters/layer1/kernel", "moment1/layer1/kernel"
+  std::string name;                       ///< "layer1/kernel", "moment1/layer1/kernel"
   Shape shape;                            ///< global shape
   std::vector<std::string> logical_axes;  ///< one per dimension; "" for none
   DType type = DType::float32;

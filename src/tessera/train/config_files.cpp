@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <tessera/checkpoint/checkpoint_names.hpp>
+#include <tessera/checkpoint/trainings.hpp>
 #include <tessera/data/data_row.hpp>
 #include <tessera/io/event_file.hpp>
 #include <tessera/train/config_files.hpp>

@@ -181,7 +181,7 @@ TrainingMetrics Trainer<T>::train(const Plan& plan, const MakeData& make_data,
   TrainingState state;
   if (!path.empty()) {
     state = state_to_resume(path, world_, fit_config_);
-    continued_ = {state.training, state.step};
+    continued_ = {std::filesystem::absolute(path).parent_path(), state.step};
   } else if (continued_ && session_) {
     continued_->step = session_->steps();
   }
@@ -249,7 +249,10 @@ template <class T>
 void Trainer<T>::open_saves() {
   const Communicator ranks = Communicator::world(config_.comm);
   saves_.emplace(Saves{ranks,
-                       {checkpointing_.config, ranks, checkpointing_.observer, continued_},
+                       {checkpointing_.config,
+                        ranks,
+                        checkpointing_.observer,
+                        {fingerprint_of(fit_config_, data_checksums_), continued_}},
                        {checkpointing_, ranks}});
   continued_ = {saves_->store.training(), continued_ ? continued_->step : 0};
 }

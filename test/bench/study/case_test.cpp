@@ -5,7 +5,6 @@
 #include <gtest/gtest.h>
 
 #include <tessera/base/error.hpp>
-#include <tessera/io/hdf5_file.hpp>
 #include <tessera/plan/layout/strategy.hpp>
 
 #include "study/study.hpp"
@@ -140,11 +139,7 @@ TEST(Cases, UnsupportedSettingsAreSkipped) {
   study = study_of({{{"ranks", {1}}}});
   EXPECT_FALSE(make_cases(study).at(0).skip_reason);
   study.base.checkpoint.directory = "saves";
-  EXPECT_EQ(make_cases(study).at(0).skip_reason.has_value(), !has_hdf5());
-  study.base.checkpoint.overwrite = true;
-  EXPECT_TRUE(make_cases(study).at(0).skip_reason.value_or("").starts_with(
-      "checkpoint.overwrite is not supported in studies"));
-  study.base.checkpoint.overwrite = false;
+  EXPECT_FALSE(make_cases(study).at(0).skip_reason);
   study.base.checkpoint.every_steps = 3;
   EXPECT_TRUE(make_cases(study).at(0).skip_reason.value_or("").starts_with(
       "checkpoint.every_steps is not supported in studies"));

@@ -44,7 +44,7 @@ class Tessera(CMakePackage, CudaPackage):
         when="~cuda",
         description="Multiply bf16, fp16 and large float32 matrices with oneDNN",
     )
-    variant("hdf5", default=False, description="Write checkpoints with parallel HDF5")
+    variant("hdf5", default=False, description="Read data sets from HDF5 files")
     variant("tests", default=False, description="Build the tests")
     variant("benchmarks", default=False, description="Build tessera-bench and tessera-micro")
     variant(

@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+// The tensors of a checkpoint, written and read from all ranks: each element is written by one
+// rank, at a place in the file that follows from the plan.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include <tessera/checkpoint/checkpoint_file.hpp>
+#include <tessera/engine/engine.hpp>
+#include <tessera/plan/checkpoint_plan.hpp>
+
+namespace tessera {
+
+/// Where tensors are written.
+struct TensorFile {
+  std::string path;
+  std::vector<CheckpointTensor> tensors;
+  std::vector<Size> places;  ///< places_of() them
+  /// Called after each tensor that this rank has a part of.
+  std::function<void()> after_tensor{};
+};
+
+/// Writes what this rank owns and syncs the file. Copies at most `piece` bytes at once from the
+/// device. Returns this rank's part of each tensor's checksum. Throws Error (usage), (wrong_result)
+/// for a value that is not finite. Not collective.
+template <class T>
+std::vector<std::uint64_t> write_tensors(const TensorFile& to, const Engine<T>& engine, Size rank,
+                                         Size piece = checkpoint_piece);
+
+/// A copy in host memory of what a rank writes. It takes checkpoint_bytes() bytes, which later
+/// copies use again.
+class Snapshot {
+ public:
+  template <class T>
+  void take(const Engine<T>& engine, Size rank);
+
+  /// Writes the copy like write_tensors(). Any thread may call it: it uses neither MPI nor a
+  /// device.
+  std::vector<std::uint64_t> write(const TensorFile& to) const;
+
+ private:
+  using Bytes = Kokkos::View<std::byte*, Kokkos::HostSpace>;
+
+  std::vector<CheckpointPart> parts_;  ///< contiguous in memory
+  Bytes memory_;
+};
+
+/// Reads what this rank keeps into an engine on any mesh and checks the checksums. Returns the
+/// bytes of this rank. Throws the same Error (usage) on every rank for a tensor that is missing,
+/// has another shape or type, or is damaged. Collective.
+template <class T>
+Size read_tensors(const std::string& path, const Communicator& ranks, const Engine<T>& engine,
+                  Size piece = checkpoint_piece);
+
+/// Reads the parameters alone, which are of element type `type` in the file, and converts them.
+/// Else like read_tensors().
+template <class T>
+Size read_parameters(const std::string& path, const Communicator& ranks, const Engine<T>& engine,
+                     DType type);
+
+}  // namespace tessera

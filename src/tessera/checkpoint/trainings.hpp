@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+// The folders of a directory of checkpoints: one per training, with a file per saved step,
+// "DIRECTORY/3f9a1c20-20261128-130412-5e21/step_0000000120.safetensors".
+#pragma once
+
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <tessera/base/types.hpp>
+
+namespace tessera {
+
+/// The end of the names of files that are not finished.
+inline constexpr std::string_view unfinished = ".unfinished";
+
+/// "step_0000000120.safetensors".
+std::string checkpoint_name(Size step);
+
+/// Returns none unless this is a checkpoint_name().
+std::optional<Size> step_of_checkpoint(const std::string& name);
+
+/// Returns true for paths, relative to checkpoint.directory, that a training writes or removes.
+bool is_name_of_store(const std::string& name);
+
+/// Returns the names of all entries. Throws ConfigError for checkpoint.directory if it cannot be
+/// read.
+std::vector<std::string> names_in(const std::filesystem::path& directory);
+
+/// Returns the steps of the checkpoints of a training, complete or not, from the last to the first.
+/// Throws like names_in().
+std::vector<Size> steps_in(const std::filesystem::path& training);
+
+/// Returns true if the file holds a checkpoint of which nothing is missing.
+bool is_complete(const std::filesystem::path& file);
+
+/// Returns the complete checkpoint of the latest step, whatever the times of change are; none
+/// without checkpoints. Warns of later ones that are damaged. If none is complete, throws the Error
+/// of the one of the latest step.
+std::optional<std::filesystem::path> newest_complete(const std::filesystem::path& training);
+
+/// Returns the folders in a directory that hold checkpoints, in the order of their names; none if
+/// the directory does not exist.
+std::vector<std::filesystem::path> trainings_in(const std::filesystem::path& directory);
+
+/// Makes a folder for a new training and returns its path. Its name begins with `fingerprint` and
+/// is like no other.
+std::filesystem::path make_training(const std::filesystem::path& directory,
+                                    const std::string& fingerprint);
+
+/// Returns the file with the smallest TrainingState::loss() among these steps, the first one of
+/// equal ones; none if none has a finite loss.
+std::optional<Size> best_step(const std::filesystem::path& training, std::vector<Size> steps);
+
+/// Removes checkpoints of steps up to `last`, except the `keep` newest and, of the others, the
+/// `keep_best` with the smallest losses. Ignores files that cannot be removed.
+void remove_old(const std::filesystem::path& training, Size last, Size keep, Size keep_best);
+
+}  // namespace tessera
