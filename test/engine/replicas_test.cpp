@@ -9,6 +9,7 @@
 
 #include <gtest/gtest.h>
 
+#include <tessera/engine/digest.hpp>
 #include <tessera/engine/replicas.hpp>
 
 #include "device_data.hpp"
@@ -25,42 +26,68 @@ using train_test::primes;
 using train_test::trainer_of;
 
 template <class T>
-std::int64_t checksum_of(const std::vector<T>& values, Size first = 0) {
+std::uint64_t digest_of(const std::vector<T>& values, Size first = 0,
+                        LeftOut left_out = LeftOut::none) {
   const Vector<std::int64_t> sums("sums", 2);
-  checksum<T>(Vector<const T>(test::to_device(values)), first, sums, 1);
+  const Size n = std::ssize(values);
+  digest<T>(Vector<const T>(test::to_device(values)), GlobalIndex({first + n}, {{first}, {n}}), 0,
+            sums, 1, left_out);
   const std::vector<std::int64_t> host = test::to_host(sums);
   EXPECT_EQ(host[0], 0) << "another position";
-  return host[1] & 0xffffffff;
+  return static_cast<std::uint64_t>(host[1]);
 }
 
 template <class T>
-class Checksum : public testing::Test {};
+class Digest : public testing::Test {};
 using Types = testing::Types<float, double>;
-TYPED_TEST_SUITE(Checksum, Types);
+TYPED_TEST_SUITE(Digest, Types);
 
-TYPED_TEST(Checksum, PartsAddUpToTheWhole) {
+TYPED_TEST(Digest, PartsAddUpToTheWhole) {
   std::vector<TypeParam> values;
   for (int i = 0; i < 100; ++i) values.push_back(static_cast<TypeParam>(std::sin(i)));
   for (const std::ptrdiff_t cut : {0, 1, 37, 100}) {
     const std::vector<TypeParam> head(values.begin(), values.begin() + cut);
     const std::vector<TypeParam> tail(values.begin() + cut, values.end());
-    EXPECT_EQ((checksum_of(head) + checksum_of(tail, cut)) & 0xffffffff, checksum_of(values));
+    EXPECT_EQ(digest_of(head) + digest_of(tail, cut), digest_of(values));
   }
 }
 
-TYPED_TEST(Checksum, SeesPlacesAndSingleBits) {
+TYPED_TEST(Digest, SeesPlacesAndSingleBits) {
   const std::vector<TypeParam> values = {1, 2, 3, 3};
-  const std::int64_t sum = checksum_of(values);
-  EXPECT_EQ(checksum_of(std::vector<TypeParam>{1, 2, 3, 3}), sum);
-  EXPECT_NE(checksum_of(std::vector<TypeParam>{2, 1, 3, 3}), sum) << "swapped";
-  EXPECT_NE(checksum_of(values, 1), sum) << "moved";
-  EXPECT_NE(
-      checksum_of(std::vector<TypeParam>{1, std::nextafter(TypeParam(2), TypeParam(3)), 3, 3}),
-      sum);
-  EXPECT_NE(checksum_of(std::vector<TypeParam>{TypeParam(0)}),
-            checksum_of(std::vector<TypeParam>{TypeParam(-0.0)}))
+  const std::uint64_t sum = digest_of(values);
+  EXPECT_EQ(digest_of(std::vector<TypeParam>{1, 2, 3, 3}), sum);
+  EXPECT_NE(digest_of(std::vector<TypeParam>{2, 1, 3, 3}), sum) << "swapped";
+  EXPECT_NE(digest_of(values, 1), sum) << "moved";
+  EXPECT_NE(digest_of(std::vector<TypeParam>{1, std::nextafter(TypeParam(2), TypeParam(3)), 3, 3}),
+            sum);
+  EXPECT_NE(digest_of(std::vector<TypeParam>{TypeParam(0)}),
+            digest_of(std::vector<TypeParam>{TypeParam(-0.0)}))
       << "the sign of zero is a bit";
-  EXPECT_EQ(checksum_of(std::vector<TypeParam>{}), 0);
+  EXPECT_EQ(digest_of(std::vector<TypeParam>{}), 0u);
+}
+
+TYPED_TEST(Digest, ColumnsAddUpToTheWholeMatrix) {
+  const Size rows = 5, columns = 7;
+  std::vector<TypeParam> whole;
+  for (Size i = 0; i < rows * columns; ++i) whole.push_back(static_cast<TypeParam>(std::sin(i)));
+  const Vector<std::int64_t> sums("sums", 2);
+  for (const Range& own : {Range{0, 3}, Range{3, 4}}) {
+    std::vector<TypeParam> piece;
+    for (Size i = 0; i < rows * own.count; ++i)
+      piece.push_back(whole[i / own.count * columns + own.begin + i % own.count]);
+    const GlobalIndex place({rows, columns}, {{0, own.begin}, {rows, own.count}});
+    digest<TypeParam>(Vector<const TypeParam>(test::to_device(piece)), place, 0, sums,
+                      own.begin > 0 ? 1 : 0);
+  }
+  const std::vector<std::int64_t> parts = test::to_host(sums);
+  EXPECT_EQ(static_cast<std::uint64_t>(parts[0]) + static_cast<std::uint64_t>(parts[1]),
+            digest_of(whole));
+}
+
+TYPED_TEST(Digest, ZerosCanBeLeftOut) {
+  const std::vector<TypeParam> values{0, 2, 0}, nonzero{2};
+  EXPECT_NE(digest_of(values), digest_of(nonzero, 1));
+  EXPECT_EQ(digest_of(values, 0, LeftOut::zeros), digest_of(nonzero, 1));
 }
 
 /// Adds 1 to the first element that a rank keeps of a tensor, until the end of the scope.

@@ -22,7 +22,7 @@ template <class T>
 void copy_to_whole(const LocalTensor<T>& tensor, const Vector<T>& whole) {
   const GlobalIndex place(tensor.slot.shape, tensor.piece);
   const Size first = tensor.owned.begin;
-  const T* const in = tensor.values.data() + (first - tensor.kept.begin);
+  const T* const in = tensor.owned_values().data();
   T* const out = whole.data();
   for_each(
       "tessera::copy_to_whole", tensor.owned.count,

@@ -3,6 +3,7 @@
 
 #include <vector>
 
+#include <tessera/base/alias.hpp>
 #include <tessera/base/view.hpp>
 #include <tessera/engine/engine.hpp>
 #include <tessera/plan/layout/tensor_parts.hpp>
@@ -13,6 +14,11 @@ namespace tessera {
 template <class T>
 struct LocalTensor : TensorPart {
   Vector<T> values;  ///< (kept.count); aliases the engine's memory
+
+  /// Returns the elements `owned` of the piece.
+  Vector<T> owned_values() const {
+    return alias_vector(values.data() + (owned.begin - kept.begin), owned.count);
+  }
 };
 /// Returns a part of engine.plan() with its values.
 template <class T>

@@ -5,21 +5,18 @@
 #include <fmt/format.h>
 
 #include <tessera/base/alias.hpp>
-#include <tessera/base/element_hash.hpp>
 #include <tessera/base/error.hpp>
-#include <tessera/base/for_each.hpp>
 #include <tessera/base/text.hpp>
 #include <tessera/comm/agree.hpp>
 #include <tessera/comm/share_json.hpp>
+#include <tessera/engine/digest.hpp>
 #include <tessera/engine/replicas.hpp>
 
 namespace tessera {
 namespace {
 
-const std::string checksum_label = "tessera::checksum";
-const std::string limits_label = "tessera::checksum_limits";
-
-constexpr std::uint64_t low_half = 0xffffffff;
+/// A checksum and its negative are compared by one reduction, so it is not the whole digest.
+std::int64_t checksum_of(std::int64_t digest) { return digest & 0xffffffff; }
 
 /// Returns a description of the first tensor of which ranks have different checksums for the same
 /// part;
@@ -49,20 +46,6 @@ std::string first_difference(const std::vector<nlohmann::json>& ranks) {
 }  // namespace
 
 template <class T>
-void checksum(const Vector<const T>& v, Size first, const Vector<std::int64_t>& sums,
-              Size position) {
-  const T* const data = v.data();
-  sum_each(
-      checksum_label, v.extent(0),
-      KOKKOS_LAMBDA(Size i, std::int64_t & sum) {
-        const std::uint64_t added =
-            static_cast<std::uint64_t>(sum) + element_hash(data + i, first + i);
-        sum = static_cast<std::int64_t>(added & low_half);
-      },
-      Kokkos::View<std::int64_t, Kokkos::LayoutRight, MemSpace>(sums.data() + position));
-}
-
-template <class T>
 ReplicaCheck<T>::ReplicaCheck(const Plan& plan, const Mesh& mesh, const Engine<T>& engine)
     : mesh_(mesh),
       communicators_(engine.communicators()),
@@ -72,18 +55,8 @@ ReplicaCheck<T>::ReplicaCheck(const Plan& plan, const Mesh& mesh, const Engine<T
        local_tensors(plan, mesh.rank(), engine, TensorRole::moment))
     tensors_.push_back(std::move(moment));
   const Size n = static_cast<Size>(tensors_.size());
-  sums_ = allocate_zeros<std::int64_t>("tessera::checksums", n);
+  digests_ = allocate_zeros<std::int64_t>("tessera::checksums", n);
   limits_ = allocate_zeros<std::int64_t>("tessera::checksum_limits", 2 * n);
-}
-
-/// Computes this rank's checksums.
-template <class T>
-void ReplicaCheck<T>::sum_up() const {
-  for (std::size_t i = 0; i < tensors_.size(); ++i) {
-    const LocalTensor<StateOf<T>>& tensor = tensors_[i];
-    checksum<StateOf<T>>(Vector<const StateOf<T>>(tensor.values), tensor.kept.begin, sums_,
-                         static_cast<Size>(i));
-  }
 }
 
 /// Returns true if the checksums of a call are equal on all of its ranks: if their maximum is their
@@ -91,7 +64,7 @@ void ReplicaCheck<T>::sum_up() const {
 template <class T>
 bool ReplicaCheck<T>::all_equal(const CheckCall& call) const {
   const Size n = call.checksums.count;
-  const auto host = Kokkos::create_mirror_view_and_copy(Kokkos::HostSpace(), sums_);
+  const auto host = Kokkos::create_mirror_view_and_copy(Kokkos::HostSpace(), digests_);
   const auto host_limits = Kokkos::create_mirror_view(limits_);
   for (Size i = 0; i < n; ++i) {
     const Size at = call.checksums.begin + i;
@@ -100,7 +73,7 @@ bool ReplicaCheck<T>::all_equal(const CheckCall& call) const {
     const bool split = call.ranks == RankSet::model
                            ? placement_along("model", slot.placements, mesh_.shape()).is_shard()
                            : of_experts != slot.by_expert;
-    host_limits(i) = split ? 0 : host(at) & static_cast<std::int64_t>(low_half);
+    host_limits(i) = split ? 0 : checksum_of(host(at));
     host_limits(n + i) = -host_limits(i);
   }
   Kokkos::deep_copy(limits_, host_limits);
@@ -113,7 +86,11 @@ bool ReplicaCheck<T>::all_equal(const CheckCall& call) const {
 
 template <class T>
 void ReplicaCheck<T>::operator()(Size step) const {
-  sum_up();
+  for (std::size_t i = 0; i < tensors_.size(); ++i) {
+    const LocalTensor<StateOf<T>>& tensor = tensors_[i];
+    digest<StateOf<T>>(tensor.values, GlobalIndex(tensor.slot.shape, tensor.piece),
+                       tensor.kept.begin, digests_, static_cast<Size>(i));
+  }
   bool equal = true;
   for (const CheckCall& call : calls_) equal = all_equal(call) && equal;
   try {
@@ -129,13 +106,13 @@ void ReplicaCheck<T>::operator()(Size step) const {
 /// Gathers all checksums and throws. Collective over the mesh.
 template <class T>
 void ReplicaCheck<T>::report(Size step) const {
-  const auto host = Kokkos::create_mirror_view_and_copy(Kokkos::HostSpace(), sums_);
+  const auto host = Kokkos::create_mirror_view_and_copy(Kokkos::HostSpace(), digests_);
   nlohmann::json mine;
   for (std::size_t i = 0; i < tensors_.size(); ++i) {
     const LocalTensor<StateOf<T>>& tensor = tensors_[i];
     mine.push_back({{"tensor", tensor.slot.path},
                     {"part", {tensor.piece.offset, tensor.kept.begin, tensor.kept.count}},
-                    {"sum", host(i) & static_cast<std::int64_t>(low_half)}});
+                    {"sum", checksum_of(host(i))}});
   }
   const std::string difference = conclude_json(mesh_.world(), mine, first_difference);
   if (!difference.empty())
@@ -144,7 +121,5 @@ void ReplicaCheck<T>::report(Size step) const {
 }
 
 TESSERA_INSTANTIATE_CLASS(ReplicaCheck);
-template void checksum(const Vector<const float>&, Size, const Vector<std::int64_t>&, Size);
-template void checksum(const Vector<const double>&, Size, const Vector<std::int64_t>&, Size);
 
 }  // namespace tessera

@@ -2,16 +2,12 @@
 #include <map>
 
 #include <tessera/base/alias.hpp>
-#include <tessera/base/element_hash.hpp>
-#include <tessera/base/for_each.hpp>
+#include <tessera/engine/digest.hpp>
 #include <tessera/engine/state_hashes.hpp>
 #include <tessera/plan/grains.hpp>
-#include <tessera/tensor/global_index.hpp>
 
 namespace tessera {
 namespace {
-
-const std::string hash_label = "tessera::hash";  // made once: launches allocate nothing
 
 bool is_first(const PlanInput& input, const std::vector<std::string>& axes, Size rank) {
   return input.mesh.coordinate(rank, input.mesh.effective(axes)) == 0;
@@ -46,32 +42,16 @@ StateHashes<T>::StateHashes(const Plan& plan, const Mesh& mesh, const Engine<T>&
 template <class T>
 std::vector<std::uint64_t> StateHashes<T>::operator()(Size batch) const {
   Kokkos::deep_copy(ExecSpace(), sums_, std::int64_t{0});
-  const auto sum_at = [&](std::size_t name) {
-    return Kokkos::View<std::uint64_t, Kokkos::LayoutRight, MemSpace>(
-        reinterpret_cast<std::uint64_t*>(sums_.data() + name));
-  };
-  const StepSums& losses = engine_.sums();
-  const Size terms = engine_.plan().input.loss_terms(), first = losses_.begin * terms;
-  const double* const own = losses.all().data() + losses.at(batch, losses_.begin);
+  const StepSums& sums = engine_.sums();
+  const Size terms = engine_.plan().input.loss_terms();
+  const Range own{losses_.begin * terms, losses_.count * terms};
   // A stage writes the terms of its own layers; the others are zero.
-  if (losses_.count > 0)
-    sum_each(
-        hash_label, losses_.count * terms,
-        KOKKOS_LAMBDA(Size i, std::uint64_t & hash) {
-          if (own[i] != 0) hash += element_hash(own + i, first + i);
-        },
-        sum_at(0));
-  for (const Part& part : parts_) {
-    const GlobalIndex place(part.tensor.slot.shape, part.tensor.piece);
-    const Size begin = part.tensor.owned.begin;
-    const StateOf<T>* const values = part.tensor.values.data() + (begin - part.tensor.kept.begin);
-    sum_each(
-        hash_label, part.tensor.owned.count,
-        KOKKOS_LAMBDA(Size i, std::uint64_t & hash) {
-          hash += element_hash(values + i, place(begin + i));
-        },
-        sum_at(part.name));
-  }
+  digest<double>(alias_vector(sums.all().data() + sums.at(batch, losses_.begin), own.count),
+                 GlobalIndex({own.end()}, {{own.begin}, {own.count}}), 0, sums_, 0, LeftOut::zeros);
+  for (const Part& part : parts_)
+    digest<StateOf<T>>(part.tensor.owned_values(),
+                       GlobalIndex(part.tensor.slot.shape, part.tensor.piece),
+                       part.tensor.owned.begin, sums_, static_cast<Size>(part.name));
   engine_.communicators()[RankSet::mesh].all_reduce(sums_);
   const auto host = Kokkos::create_mirror_view_and_copy(Kokkos::HostSpace(), sums_);
   const auto* const bits = reinterpret_cast<const std::uint64_t*>(host.data());

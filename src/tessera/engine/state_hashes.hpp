@@ -10,9 +10,8 @@
 namespace tessera {
 
 /// 64-bit hashes of a training after a step: of the batch's loss sums, of the gradient of every
-/// parameter, and of the parameter. A hash is the sum of element_hash() over the bits and places of
-/// the elements, modulo 2^64, so it does not depend on how ranks split them. Gradients are those
-/// after Engine::gradients(). T: the compute type.
+/// parameter, and of the parameter. A hash is a digest(), so it does not depend on
+/// how ranks split the elements. Gradients are those of Engine::gradients(). T: the compute type.
 template <class T>
 class StateHashes {
  public:
