@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Runs cases with the parts of the trainer. Nothing else in bench uses these parts.
+// Runs cases on a training session and an engine. Nothing else in bench uses these.
 #pragma once
 
 #include <functional>
@@ -58,7 +58,7 @@ struct CheckpointTimes {
   Size checkpoints = 0;
   Size bytes = 0;              ///< per checkpoint, on all ranks together
   double write_seconds = 0;    ///< per checkpoint
-  double exposed_seconds = 0;  ///< part of write_seconds in which no step ran
+  double exposed_seconds = 0;  ///< of write_seconds, while no step ran
   double read_seconds = 0;     ///< to read back a checkpoint just written
   Size steps_while_writing = 0;
   double step_seconds_while_writing = 0;  ///< median of these steps; NaN if there are none

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The parts of measure_machine(). All are collective over `ranks`.
+// The measurements that measure_machine() makes. All are collective over `ranks`.
 #pragma once
 
 #include <functional>
@@ -10,23 +10,23 @@
 
 namespace tessera::bench {
 
-/// Returns the median of the seconds that `work` takes on the slowest rank, of so many times.
+/// Repeats `work` and returns the median of the seconds that it takes on the slowest rank.
 double typical_seconds(const Communicator& ranks, Size times, const std::function<void()>& work);
 
-/// Returns the bytes per second of to += from / 2, which moves three times the bytes of a View,
-/// with Views of `n` elements. Sweeps of short ones are repeated.
+/// Returns the bytes per second of `to += from / 2` on Views of `n` elements, which moves three
+/// times the bytes of one View. Short sweeps are repeated.
 double memory_rate(const Communicator& ranks, Size n);
 
-/// Measures half_rate_side, block_byte_seconds and product_overlap of a machine with
-/// kernel_seconds.
+/// Measures half_rate_side, block_byte_seconds and product_overlap of a machine whose
+/// kernel_seconds is known.
 void measure_products(const Communicator& ranks, Machine& machine);
 
 /// Returns the levels of the network between the ranks, none for a single rank.
 std::vector<NetworkLevel> measure_network(const Communicator& ranks,
                                           const std::vector<Size>& node_of_rank);
 
-/// Returns the part of the shorter of a call and a product that is hidden if the call starts before
-/// the product and finishes after it.
+/// Starts a call, computes a product and waits for the call. Returns the fraction of the shorter of
+/// the two that the other hides.
 double measure_overlap(const Communicator& ranks);
 
 }  // namespace tessera::bench

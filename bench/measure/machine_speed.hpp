@@ -85,9 +85,9 @@ void measure_memory(const Communicator& ranks, Machine& machine);
 Machine measure_machine(const Communicator& ranks, const std::vector<Size>& node_of_rank,
                         const BackendFacts& facts, Size gemm_size, ProductRates rates);
 
-/// Returns the rate of a transfer that takes `seconds`, of which `overhead` do not depend on its
-/// bytes. The two times are measured apart, and on a busy machine the overhead may come out longer;
-/// it counts for at most half of the seconds, so that the rate is positive.
+/// Returns the rate of a transfer that takes `seconds`, including an `overhead` that does not
+/// depend on its bytes. The two times are measured apart, and on a busy machine the overhead may
+/// come out longer; at most half of the seconds count as overhead, so the rate is positive.
 double rate_beyond(double bytes, double seconds, double overhead);
 
 }  // namespace tessera::bench

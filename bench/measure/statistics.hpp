@@ -91,7 +91,7 @@ double machine_seconds(const MachineSpeed& machine, double share = 0.5);
 /// speed does not affect.
 std::vector<double> machine_free(const std::vector<Round>& rounds, double share);
 
-/// Returns the share of the product in the machine's speed with which these sets of a case's rounds
+/// Returns the weight of the product in the machine's speed for which these sets of a case's rounds
 /// scatter least, each by itself: 1 (product), 0 (memory) or 0.5 (both).
 double best_share(const std::vector<std::vector<Round>>& sets);
 

@@ -22,7 +22,7 @@ namespace tessera::bench {
 inline constexpr std::array<std::string_view, 8> statuses{
     "ok", "unverified", "invalid", "oom", "timeout", "failed", "skipped", "pending"};
 
-// The parts of a result. Their members have the names of the keys (bench/RESULTS.md).
+// The sections of a result. Their members have the names of the keys (bench/RESULTS.md).
 
 struct LossResult {
   std::string verdict;
@@ -114,7 +114,7 @@ struct Prediction {
                  communication_seconds, idle_seconds, launch_seconds, oversubscribed);
 };
 
-/// A part of the step, as predicted and as measured.
+/// The time of one kind of work in a step, as predicted and as measured.
 struct ExplanationLine {
   std::string part;
   double predicted_seconds = 0, measured_seconds = 0;
@@ -123,7 +123,7 @@ struct ExplanationLine {
   TESSERA_FIELDS(part, predicted_seconds, measured_seconds, calls, payload_bytes);
 };
 
-/// The result of a case: cases/<id>/result.json. Parts that only the report reads are JSON.
+/// The result of a case: cases/<id>/result.json. Members that only the report reads are JSON.
 struct CaseResult {
   std::string id, study, label;
   nlohmann::json factors = nlohmann::json::object();
@@ -168,7 +168,7 @@ struct CaseResult {
 
   /// Returns true for "ok" and for "unverified", which has a speed but no reference.
   bool is_measured() const { return status == "ok" || status == "unverified"; }
-  /// Sets status, reason and exit code of a case that ended with this code, and not well.
+  /// Sets status, reason and exit code of a case that ended with this error.
   void end(ExitCode code, const std::string& why);
   bool is_predicted_oom() const { return memory && memory->predicted_oom; }
   Size ranks() const { return factors.at("ranks"); }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Parts of a case's result that follow from its plan, and what they explain of its steps.
+// The sections of a case's result that follow from its plan, and the explanation of its step.
 #pragma once
 
 #include <optional>

@@ -18,7 +18,7 @@
 
 namespace tessera::bench {
 
-/// The program of a launch, as its provenance tells.
+/// The program of a launch, from its provenance.
 struct Program {
   std::string git_revision, compiler, build_type;
   std::optional<bool> git_dirty;
@@ -49,7 +49,8 @@ class ResultsDirectory {
   /// directory.
   std::vector<FileUse> uses(const std::string& key, bool writes) const;
 
-  /// Returns the study as far as its document has it. Throws Error (usage) if there is none.
+  /// Returns the study with the members that its document has. Throws Error (usage) if there is no
+  /// document.
   StudyCases study() const;
   /// Returns true if the directory holds this study. Throws ConfigError if it holds another one, or
   /// if it holds this one and `may_exist` is false.

@@ -17,7 +17,7 @@ namespace tessera::bench {
 
 /// The results of a study.
 struct Results {
-  Study study;                    ///< as far as its document has it
+  Study study;                    ///< with the members of its document
   std::vector<CaseResult> cases;  ///< in the order of the study; "pending" without a result
   std::map<std::string, std::vector<std::vector<double>>> steps{};  ///< step times by id and round
 };
@@ -45,10 +45,10 @@ struct SummaryRow {
   std::optional<Statistics> corrected_speedup;
   /// Among the cases of the same work: "fastest", "tied" or empty. Empty if times are unreliable.
   std::string standing;
-  /// The same for the time for a sample, over that of the fastest case of the same work.
+  /// The same for the time per sample: this case over the fastest case of the same work.
   std::optional<Statistics> over_fastest;
 
-  /// Returns the mean rank's share of a part in the instrumented step.
+  /// Returns a time of the mean rank as a fraction of the instrumented step.
   std::optional<double> share_of_step(std::initializer_list<Share Breakdown::*> parts) const;
 };
 
@@ -82,7 +82,7 @@ Summary summarize_study(const Results& results);
 /// steps.csv, and the result.json of the case `only`, or of all cases.
 Summary write_results(const ResultsDirectory& directory, const std::string& only = "");
 
-/// Sets what a row is relative to the baseline and to the fastest case of the same work, its MFU,
+/// Compares each row with its baseline and with the fastest case of the same work, and sets its MFU
 /// and whether another case is the same program on one rank. Corrected ratios need rounds of both
 /// cases in the same launch.
 void relate_rows(std::vector<SummaryRow>& rows, const Study& study);
@@ -96,7 +96,7 @@ std::string steps_csv(const Results& results);
 /// One of the two results directories of a comparison.
 struct ComparedSide {
   std::string directory;
-  std::string program;  ///< that measured it
+  std::string program;  ///< the program that measured it
 
   TESSERA_FIELDS(directory, program);
 };

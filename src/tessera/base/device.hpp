@@ -17,8 +17,7 @@ enum class Device : std::uint8_t { cpu, gpu };
 template <>
 inline constexpr std::array<std::string_view, 2> names_of<Device>{"cpu", "gpu"};
 
-/// The device of Kokkos' default execution space in this program. Plans use it, which know no
-/// Views.
+/// The device of Kokkos' default execution space in this program, for plans, which know no Views.
 #if defined(KOKKOS_ENABLE_CUDA) || defined(KOKKOS_ENABLE_HIP) || defined(KOKKOS_ENABLE_SYCL)
 inline constexpr Device this_device = Device::gpu;
 #else

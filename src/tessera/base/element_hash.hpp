@@ -19,8 +19,8 @@ KOKKOS_INLINE_FUNCTION std::uint64_t mix(std::uint64_t x) {
   return x ^ (x >> 31);
 }
 
-/// Returns a hash of the bits of an element and of its place. The checksum of an array is the sum
-/// of its hashes modulo a power of two, so the checksums of parts add up to that of the whole.
+/// Returns a hash of the bits of an element and of its index. The checksum of an array is the sum
+/// of its hashes modulo a power of two, so the checksums of its pieces add up to its own.
 template <class T>
 KOKKOS_INLINE_FUNCTION std::uint64_t element_hash(const T* element, Size place) {
   using Bits = std::conditional_t<sizeof(T) == 1, std::uint8_t,

@@ -26,8 +26,8 @@ namespace tessera {
 /// Returns "; did you mean fsdp?" for a wrong name of a value, or "".
 using HintFor = std::string (*)(std::string_view wrong, std::span<const std::string_view> names);
 
-/// The names that a field of this type may have. A field takes only the first two element types,
-/// those that computations may have.
+/// The names that a value of this type may have. A field takes only the first two element types, in
+/// which steps compute.
 template <Named Enum>
 constexpr std::span<const std::string_view> values_of() {
   return std::span(names_of<Enum>).first(std::same_as<Enum, DType> ? 2 : names_of<Enum>.size());

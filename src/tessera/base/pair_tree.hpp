@@ -17,7 +17,7 @@ constexpr Size places_of_node(Size p) { return p & -p; }
 /// Returns the number n of a node of 2^n places, p > 0. Open nodes of a tree differ in it, so it
 /// numbers the buffers that hold them.
 constexpr Size level_of_node(Size p) { return std::countr_zero(static_cast<std::uint64_t>(p)); }
-/// Returns n for 2^n places; for other numbers, that of the next power of two.
+/// Returns the smallest n for which 2^n is at least this number of places.
 constexpr Size tree_levels(Size places) {
   return std::bit_width(static_cast<std::uint64_t>(places > 1 ? places - 1 : 0));
 }
@@ -36,8 +36,8 @@ void join_complete_nodes(Range done, const Join& join) {
   }
 }
 
-/// Returns part `part` of `parts` of n items that are split into `grains` balanced grains first;
-/// `parts` divides `grains`, and every part has whole grains.
+/// Splits n items into `grains` balanced grains, and these into `parts` runs of equally many
+/// grains; `parts` divides `grains`. Returns the items of run `part`.
 constexpr Range split_in_grains(Size n, Size grains, Size parts, Size part) {
   const Size each = grains / parts;
   const Size begin = balanced_split(n, grains, part * each).begin;
@@ -45,8 +45,8 @@ constexpr Range split_in_grains(Size n, Size grains, Size parts, Size part) {
 }
 
 /// Returns the number of blocks, at most `most` (a power of two), into which a fixed tree may split
-/// n items: the largest for which the balanced splits into 1, 2, 4, ... parts nest, so that each
-/// part of any of them has whole blocks.
+/// n items: the largest for which the balanced splits into 1, 2, 4, ... ranges nest, so that each
+/// range consists of whole blocks.
 constexpr Size nested_blocks(Size n, Size most) {
   Size blocks = 1;
   for (Size parts = 2; parts <= most && parts <= n; parts *= 2) {

@@ -8,8 +8,8 @@
 
 namespace tessera {
 
-// Events that tell tools more about calls: before an action of a step, the tensor that it is about,
-// "tessera::tensor layer1"; in the region that starts a call, its payload, "tessera::bytes 1540".
+// Events that tell tools more about calls: before an action of a step, its tensor, "tessera::tensor
+// layer1"; in the region that starts a call, its payload, "tessera::bytes 1540".
 inline constexpr std::string_view tensor_event = "tessera::tensor ",
                                   bytes_event = "tessera::bytes ";
 

@@ -8,7 +8,8 @@
 
 namespace tessera {
 
-/// Sleeps for this time, or until a stop of the thread is requested. Returns whether it is.
+/// Sleeps for this time, or until a stop of the thread is requested. Returns true in the second
+/// case.
 template <class Rep, class Period>
 bool sleep_until_stop(const std::stop_token& stop, const std::chrono::duration<Rep, Period>& time) {
   std::mutex mutex;

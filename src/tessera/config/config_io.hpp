@@ -11,7 +11,7 @@
 
 namespace tessera {
 
-/// The sources of a configuration, the weakest first: file, overrides, flags.
+/// The sources of a configuration. Later ones win: file, overrides, flags.
 struct ConfigSource {
   std::string file{};
   std::vector<std::string> overrides{};         ///< "training.batch_size=64"

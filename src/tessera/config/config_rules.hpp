@@ -11,8 +11,8 @@ namespace tessera {
 /// and the allowed values.
 void validate(const Config& config, const Topology& topology);
 
-/// Replaces data.samples = "all" by the number of samples in the files that are not for validation.
-/// Throws ConfigError if there are none.
+/// Replaces data.samples = "all" by the number of samples in the files, less those for validation.
+/// Throws ConfigError if none are left.
 void count_samples(Config& config);
 
 /// Returns the mesh of a run on these ranks: the named mesh with the sizes of the launch, or a mesh

@@ -27,8 +27,8 @@ const Setting& setting_of(std::string_view key);
 /// unknown keys.
 bool is_text(const std::string& key);
 
-/// Returns the key of what other programs call `name`, with a value if it is a strategy, as in
-/// "distributed.strategy=fsdp", or "the mesh axis data"; "" if there is none.
+/// Returns our key for a setting that other programs call `name`, with a value if it is a strategy,
+/// as in "distributed.strategy=fsdp", or "the mesh axis data"; "" if there is none.
 std::string key_of_other_tool(std::string_view name);
 
 /// Returns what an unknown key, with or without its section, may stand for: key_of_other_tool(), or

@@ -7,7 +7,7 @@
 
 namespace tessera {
 
-/// Converts a valid configuration to the input of a plan on a mesh that fits it, for what executes
+/// Converts a valid configuration to the input of a plan on a mesh that fits it. `target` executes
 /// the plan.
 PlanInput plan_input(const Config& config, const MeshShape& mesh,
                      const Target& target = this_target());
@@ -15,7 +15,7 @@ PlanInput plan_input(const Config& config, const MeshShape& mesh,
 /// Returns the layers of the configured model. Throws ConfigError for wrong sizes and for keys that
 /// belong to another kind.
 ModelSpec make_model(const ModelConfig& config);
-/// Returns the model with the targets that training.ignore_index does not count.
+/// Returns the model, whose loss leaves out the targets of training.ignore_index.
 ModelSpec make_model(const Config& config);
 
 /// Returns the key that sets the size of a model of this kind.

@@ -25,7 +25,8 @@ struct DataBlock {
 template <class T>
 using Blocks = std::vector<DataBlock<T>>;
 
-/// As data.samples: those of the files that are not for validation. count_samples() replaces it.
+/// A value of data.samples: the samples of the files, less those for validation. count_samples()
+/// replaces it.
 inline constexpr Size every_sample = std::numeric_limits<Size>::min() + 1;
 
 /// How many samples a file or array has.
@@ -35,7 +36,7 @@ struct SamplesOfFile {
   Size samples;
 };
 
-/// A kind of data. Each kind has its own file with such a row.
+/// A kind of data. Each kind is a file with such a row.
 struct DataRow {
   /// Throws ConfigError if the model cannot read such samples. Reads no file, so that a plan needs
   /// none.
@@ -97,11 +98,10 @@ void check_files(const DataConfig& data, const ModelSpec& model);
 /// none are left, or if the kind of data reads no files.
 Size samples_in_files(const DataConfig& data, const ModelSpec& model);
 
-/// Throws ConfigError for the key data.kind, with what the model would need.
+/// Throws ConfigError for the key data.kind, with what the model needs.
 [[noreturn]] void reject_data_kind(const DataConfig& data, const std::string& needed);
 
-/// Returns the number of rows of a square with this number of cells; for another number, that of
-/// the nearest square.
+/// Returns the side of a square of this number of cells: the square root, rounded to nearest.
 Size side_of_square(Size cells);
 
 /// Returns true if a sample is one row and the prediction has its shape.

@@ -7,8 +7,8 @@
 namespace tessera {
 
 // Solves -div(a grad u) = f on the unit square with u = 0 on its boundary, by finite volumes on n x
-// n equal cells (five-point scheme). The coefficient between two cells is the harmonic mean of
-// theirs; at the boundary, half a cell away, it is twice the cell's own. Fields are (samples, n *
+// n equal cells (five-point scheme). The coefficient between two cells is the harmonic mean of the
+// two; at the boundary, half a cell away, it is twice that of the cell. Fields are (samples, n *
 // n), with x1 slowest.
 
 /// Computes u for f = 1 by conjugate gradients from u = 0 to a relative residual of 1e-8. The bits

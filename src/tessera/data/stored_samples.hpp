@@ -36,8 +36,8 @@ void check_learns_from_examples(const DataConfig& data, const ModelSpec& model);
 SamplesOfFile samples_of_shape(const StoredPart& part, const Shape& shape,
                                const std::string& place);
 
-/// Throws ConfigError for the first value that is not finite. `values`: of whole samples, from
-/// sample `first` on.
+/// Throws ConfigError for the first value that is not finite. `values` are those of whole samples,
+/// from sample `first` on.
 template <class T>
 void check_finite(const StoredPart& part, const std::vector<T>& values, Size first,
                   const std::string& place);

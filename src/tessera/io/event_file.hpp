@@ -25,7 +25,7 @@ std::string event_restart(double time, Size step);
 /// Numbers that belong to a step, stored as float32.
 std::string event_numbers(double time, Size step, std::span<const NamedNumber> numbers);
 
-/// Returns the path of a new event file, whose name sorts after those of the directory's other
+/// Returns the path of a new event file. Its name sorts after the names of the directory's other
 /// event files.
 std::filesystem::path new_event_file(const std::filesystem::path& directory, double time);
 

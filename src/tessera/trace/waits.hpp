@@ -10,10 +10,10 @@
 
 namespace tessera {
 
-/// Sets `waiting` of each call of the traces, by rank of the mesh. A call waits for all its time
-/// but that of the last rank to arrive in its group; a message waits for all its time but that of
-/// the shortest one. A stage that progresses its messages during a pass does not wait. If the ranks
-/// of a group have different numbers of calls, because tests completed requests, waits are 0.
+/// Sets `waiting` of each call of the traces, by rank of the mesh. A call takes as long as on the
+/// last rank to arrive in its group, a message as long as the shortest one; the rest of its time is
+/// waiting. A stage that progresses its messages during a pass does not wait. If the ranks of a
+/// group have different numbers of calls, because tests completed requests, waits are 0.
 void find_waits(const MeshShape& mesh, std::vector<RankTrace>& ranks);
 
 /// Returns the traces of all ranks with their waits on rank 0, and nothing on the other ranks.
