@@ -57,7 +57,6 @@ End CaseRounds::end_line() const {
 /// Ranks that are not of the case sleep.
 void CaseRounds::run_round() {
   clock_ = Timer();
-  round_seconds_ = again_seconds_ = 0;
   if (is_done_) return;
   block_.reset();
   step_times_.clear();
@@ -76,8 +75,7 @@ void CaseRounds::run_round() {
   if (context_.world.rank() < point_.ranks()) measure(reference);
   sleep_until_all_arrive(study_.limits);
   context_.abort_record.end();
-  round_seconds_ = clock_.seconds();
-  seconds_before_ += round_seconds_;
+  seconds_before_ += clock_.seconds();
   append(end_line());
   is_done_ = broadcast_json(context_.world, is_done_).get<bool>();
   instead_of_.clear();

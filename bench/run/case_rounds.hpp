@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -15,7 +14,6 @@
 #include "run/group.hpp"
 #include "run/launch.hpp"
 #include "run/references.hpp"
-#include "run/time_left.hpp"
 
 namespace tessera::bench {
 
@@ -45,9 +43,6 @@ class CaseRounds {
   /// Runs a round and writes its begin and its end to the journal, unless the case is done.
   void run_round();
 
-  /// Returns the time of the latest round, on rank 0.
-  RoundTime round_time() const { return {round_seconds_, again_seconds_, is_done_}; }
-
  private:
   void measure(const FoundReference& reference);
   /// Adds a line to the journal. Throws on all ranks if it cannot be written.
@@ -65,8 +60,6 @@ class CaseRounds {
   /// checkpoints. Returns false if the case is invalid.
   bool verify_and_instrument(const FoundReference& reference);
   void warm_up();
-  /// Does some work; adds its time to that of a further round if such a round repeats it.
-  void time_again(bool is_repeated, const std::function<void()>& work);
   /// Verifies losses, traffic and memory. Ends the case and returns false if one of them is wrong.
   bool verify(const FoundReference& reference);
   bool check_memory();
@@ -104,9 +97,7 @@ class CaseRounds {
   Size block_steps_ = 0;
   bool is_done_ = false;  ///< this launch runs no further round
   double seconds_before_ = 0;
-  Timer clock_;               ///< since the round began
-  double round_seconds_ = 0;  ///< of the latest round
-  double again_seconds_ = 0;  ///< of what each further round repeats
+  Timer clock_;  ///< since the round began
 };
 
 }  // namespace tessera::bench

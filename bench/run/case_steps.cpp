@@ -55,9 +55,7 @@ void CaseRounds::run_steps(const FoundReference& reference) {
     gemm_peak_ = std::max(context_.launch.peak(point_),
                           gemm_peak(ranks(), gemm_type(point_.config), rules.gemm_size, 3));
   const bool is_new = !run_;
-  if (is_new)
-    time_again(!stays_set_up_,
-               [this] { run_ = CaseRun::make(with_own_files(point_, context_.results), ranks()); });
+  if (is_new) run_ = CaseRun::make(with_own_files(point_, context_.results), ranks());
   if (is_first_round) {
     if (!verify_and_instrument(reference)) return;
     block_steps_ = block_steps(rules, median(slowest(ranks(), run_->time_steps(3))));
@@ -65,7 +63,7 @@ void CaseRounds::run_steps(const FoundReference& reference) {
     warm_up();
   }
   context_.abort_record.enter("timed steps");
-  time_again(true, [this] { measure_block(); });
+  measure_block();
   check_time();
   if (!run_->is_finite())
     return result_.end(ExitCode::wrong_result,
@@ -75,16 +73,9 @@ void CaseRounds::run_steps(const FoundReference& reference) {
   result_.exit_code = 0;
 }
 
-void CaseRounds::time_again(bool is_repeated, const std::function<void()>& work) {
-  const Timer timer;
-  work();
-  if (is_repeated) again_seconds_ += timer.seconds();
-}
-
 void CaseRounds::warm_up() {
   context_.abort_record.enter("warm-up");
-  time_again(!stays_set_up_,
-             [this] { run_->warm_up(study_.measure.warm_up, [this] { check_time(); }); });
+  run_->warm_up(study_.measure.warm_up, [this] { check_time(); });
 }
 
 bool CaseRounds::verify_and_instrument(const FoundReference& reference) {

@@ -7,6 +7,7 @@
 
 #include <tessera/base/clock_text.hpp>
 #include <tessera/base/text.hpp>
+#include <tessera/base/timer.hpp>
 #include <tessera/comm/agree.hpp>
 #include <tessera/comm/nodes.hpp>
 #include <tessera/comm/share_json.hpp>
@@ -173,12 +174,12 @@ std::string describe(const CaseResult& result) {
   return fmt::format("{}: {}", result.status, result.reason);
 }
 
-/// Returns the round and the case that run, with an estimate of the time left.
-std::string progress_text(const std::string& place, const std::string& id,
-                          const TimeLeft& estimate) {
-  const std::optional<double> left = estimate.seconds();
-  return fmt::format("{}{}  {}", place, left ? fmt::format(" ({} left)", clock_text(*left)) : "",
-                     id);
+/// Returns the time left if other rounds take as long as the mean of those that were run: " (0:12
+/// left)". First rounds verify their cases and take longer, so this is too much in the beginning.
+std::string time_left(double seconds, std::size_t done, std::size_t all) {
+  if (done == 0) return "";
+  const double mean = seconds / static_cast<double>(done);
+  return fmt::format(" ({} left)", clock_text(mean * static_cast<double>(all - done)));
 }
 
 /// Chooses the cases that stay set up between rounds: the first ones that fit into keep_bytes, but
@@ -205,7 +206,8 @@ void run_cases(const std::vector<const Case*>& cases,
   const bool is_first = context.world.rank() == 0;
   const MeasureRules& rules = context.study.measure;
   Activity progress("running cases");
-  TimeLeft estimate(cases.size(), rules.rounds);
+  const Timer clock;
+  const std::size_t all = cases.size() * static_cast<std::size_t>(rules.rounds);
   const std::vector<bool> kept = choose_kept(cases, rules.keep_bytes);
   std::vector<std::unique_ptr<CaseRounds>> begun(cases.size());
   std::vector<std::size_t> order(cases.size());
@@ -224,12 +226,13 @@ void run_cases(const std::vector<const Case*>& cases,
       const Case& point = *cases[number];
       const std::string place =
           fmt::format("round {}/{}, case {}/{}", round + 1, rules.rounds, i + 1, order.size());
-      if (is_first) progress.update(progress_text(place, point.id, estimate));
+      const std::size_t done = static_cast<std::size_t>(round) * order.size() + i;
+      if (is_first)
+        progress.update(place + time_left(clock.seconds(), done, all) + "  " + point.id);
       std::unique_ptr<CaseRounds>& rounds = begun[number];
       if (!rounds)
         rounds = std::make_unique<CaseRounds>(point, context, kept[number], instead_of[number]);
       rounds->run_round();
-      estimate.add(number, rounds->round_time());
       if (round > 0) continue;
       const Summary summary = write(point.id);
       for (const SummaryRow& row : summary.cases)
