@@ -116,6 +116,8 @@ struct Journals {
   std::map<std::string, Chosen> launches{};
   Size bytes = 0;  ///< of all files
 
+  /// Returns how many rounds of a case have begun.
+  Size begins(const std::string& id) const;
   /// Adds the text of a journal. A last line without its end does not count. Throws Error (usage)
   /// with file and line for one that cannot be used.
   void add(const std::string& launch, const std::string& text, const std::string& file);

@@ -182,6 +182,17 @@ std::string time_left(double seconds, std::size_t done, std::size_t all) {
   return fmt::format(" ({} left)", clock_text(mean * static_cast<double>(all - done)));
 }
 
+/// Returns true if another launch has begun the case since this one chose its cases, so that
+/// launches that share a directory run different cases. Collective.
+bool is_taken(const std::string& id, const Journals& before, const RoundsContext& context) {
+  bool taken = false;
+  collectively(context.world, [&] {
+    if (context.journal != nullptr)
+      taken = read_journals(context.results.path()).begins(id) > before.begins(id);
+  });
+  return broadcast_json(context.world, taken).get<bool>();
+}
+
 /// Chooses the cases that stay set up between rounds: the first ones that fit into keep_bytes, but
 /// at most 100, because each holds communicators and MPI libraries have some thousands.
 std::vector<bool> choose_kept(const std::vector<const Case*>& order, Size keep_bytes) {
@@ -199,9 +210,9 @@ std::vector<bool> choose_kept(const std::vector<const Case*>& order, Size keep_b
 }
 
 /// Runs all rounds, each with all cases in a different order, so that changes of the machine's
-/// speed affect all cases alike.
+/// speed affect all cases alike. `journals` are those by which the cases were chosen.
 void run_cases(const std::vector<const Case*>& cases,
-               const std::vector<std::vector<std::string>>& instead_of,
+               const std::vector<std::vector<std::string>>& instead_of, const Journals& journals,
                const RoundsContext& context) {
   const bool is_first = context.world.rank() == 0;
   const MeasureRules& rules = context.study.measure;
@@ -230,8 +241,11 @@ void run_cases(const std::vector<const Case*>& cases,
       if (is_first)
         progress.update(place + time_left(clock.seconds(), done, all) + "  " + point.id);
       std::unique_ptr<CaseRounds>& rounds = begun[number];
-      if (!rounds)
+      if (round == 0 && is_taken(point.id, journals, context))
+        log_note(fmt::format("{}  {}  left to the launch that has begun it", place, point.id));
+      else if (round == 0)
         rounds = std::make_unique<CaseRounds>(point, context, kept[number], instead_of[number]);
+      if (!rounds) continue;
       rounds->run_round();
       if (round > 0) continue;
       const Summary summary = write(point.id);
@@ -314,7 +328,7 @@ ExitCode run_study(Runtime& runtime, const RunOptions& options) {
   collectively(world, [&] {
     if (world.rank() == 0) launch.write(results);
   });
-  run_cases(order, instead_of,
+  run_cases(order, instead_of, choice.journals,
             {work.study, world, launch, references, results, abort_record, options, journal});
   int code = 0;
   collectively(world, [&] {

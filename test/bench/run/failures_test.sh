@@ -197,6 +197,15 @@ wait $job
 expect_statuses "2 ok 2 pending"
 [ "$(rounds "$small") $(rounds "$large")" = "2 2" ] || fail "rounds: $(rounds "$small"), $(rounds "$large")"
 
+# On all cases: a launch leaves those to the other one that this has begun since.
+study shared_cases
+begin_other
+study_run "${shared[@]}" --resume
+wait $job
+expect_statuses "2 ok 2 pending"
+[ "$(($(rounds "$small") + $(rounds "$large")))" -eq 6 ] || fail "rounds: $(rounds "$small"), $(rounds "$large")"
+grep -q 'left to the launch that has begun it' "$err" "$here/other.out" || fail "no launch says that it left a case"
+
 # A full disk ends the launch with one line, and nothing is lost. A limit on the size of files stands for it; Open MPI's own
 # files would be longer without the variable.
 study full
