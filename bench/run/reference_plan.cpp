@@ -20,15 +20,15 @@
 namespace tessera::bench {
 namespace {
 
-/// `strategy`: data or fsdp, which also names the mesh axis.
-PlainRun on_ranks(const Config& config, Size ranks, Strategy strategy, Size microbatches) {
-  PlainRun run{config, ranks};
-  TrainingConfig& training = run.config.training;
+/// Returns the configuration of a reference. Its strategy also names the mesh axis.
+Config on_ranks(Config config, Size ranks, Size microbatches) {
+  const Strategy strategy = ranks == 1 ? Strategy::data : Strategy::fsdp;
+  TrainingConfig& training = config.training;
   const DistributedConfig given = training.distributed;
   training.microbatches = microbatches;
-  run.config.checkpoint = {};
-  run.config.output = {};
-  run.config.comm.backend = Backend::automatic;
+  config.checkpoint = {};
+  config.output = {};
+  config.comm.backend = Backend::automatic;
   training.distributed = DistributedConfig{};
   training.distributed.strategy = strategy;
   training.distributed.world_size = ranks;
@@ -36,11 +36,7 @@ PlainRun on_ranks(const Config& config, Size ranks, Strategy strategy, Size micr
   training.distributed.mesh_axis_names = {std::string(name_of(strategy))};
   training.distributed.gradient_reduce_type = given.gradient_reduce_type;
   training.distributed.mixed_precision = given.mixed_precision;
-  return run;
-}
-
-MemoryPlan memory_of(const PlainRun& run, const Target& target) {
-  return largest_memory(plan_of(run.config, run.ranks, target)).memory;
+  return config;
 }
 
 /// Returns the largest number of ranks, at most `most`, that get whole grains if sums have a fixed
@@ -53,25 +49,26 @@ Size most_ranks(const Config& config, Size most) {
   return ranks;
 }
 
-/// Returns the run with the fewest microbatches that fit into memory, or none if there are too few
-/// samples.
-std::optional<PlainRun> fitting_run(const Config& config, Size ranks, Strategy strategy,
-                                    const Limits& limits, const Target& target) {
-  PlainRun run = on_ranks(config, ranks, strategy, 1);
+/// Returns the configuration with the fewest microbatches that fit into memory, or none if there
+/// are too few samples.
+std::optional<Config> fitting(const Config& config, Size ranks, const Limits& limits,
+                              const Target& target) {
+  Config run = on_ranks(config, ranks, 1);
   if (!limits.memory_bytes) return run;
+  const auto memory_of = [&] { return largest_memory(plan_of(run, ranks, target)).memory; };
   const Size limit = *limits.memory_bytes;
-  const MemoryPlan memory = memory_of(run, target);
+  const MemoryPlan memory = memory_of();
   const Size split = memory.activations + memory.scratch, whole = memory.total() - split;
   if (whole >= limit) return std::nullopt;
-  if (config.training.numerics.reproducible)  // the number of ranks decides that of microbatches
-    return fits(memory.total(), limits) ? std::optional(run) : std::nullopt;
-  const Size most = std::max<Size>(config.training.batch_size, ranks) / ranks;
+  // In the fixed order of sums, the number of ranks decides that of microbatches.
+  const Size most = config.training.numerics.reproducible
+                        ? 1
+                        : std::max<Size>(config.training.batch_size, ranks) / ranks;
   // Starts at a lower bound, because plans of many microbatches are long.
-  Size fewest = (std::max<Size>(split, 1) - 1) / (limit - whole) + 1;
-  for (Size microbatches = fewest; microbatches <= most;) {
-    run = on_ranks(config, ranks, strategy, microbatches);
-    if (fits(memory_of(run, target).total(), limits)) return run;
-    microbatches = microbatches < most ? std::min(2 * microbatches, most) : most + 1;
+  for (Size count = (std::max<Size>(split, 1) - 1) / (limit - whole) + 1; count <= most;) {
+    run = on_ranks(config, ranks, count);
+    if (fits(memory_of().total(), limits)) return run;
+    count = count < most ? std::min(2 * count, most) : most + 1;
   }
   return std::nullopt;
 }
@@ -89,29 +86,23 @@ double step_seconds(const Config& config, Size ranks, const Machine& machine) {
   return simulate(plan, cost_on(machine, plan)).step_seconds;
 }
 
-double seconds_of(const PlainRun& run, const VerifyRules& rules, const Machine& machine) {
-  return step_seconds(run.config, run.ranks, machine) *
-         static_cast<double>(steps_verified(run.config, rules));
-}
-
 }  // namespace
 
 std::string reference_name(const Config& config) {
-  return fmt::format("reference-{:08x}",
-                     hash_of(config_as_json(on_ranks(config, 1, Strategy::data, 1).config)));
+  return fmt::format("reference-{:08x}", hash_of(config_as_json(on_ranks(config, 1, 1))));
 }
 
 ReferencePlan plan_reference(const Config& config, const VerifyRules& rules, const Limits& limits,
                              Size available, const Target& target) {
   const Size most =
       most_ranks(config, std::min({rules.ranks, available, config.training.batch_size}));
-  std::optional<PlainRun> run = fitting_run(config, 1, Strategy::data, limits, target);
-  for (Size ranks = 2; !run && ranks / 2 < most; ranks *= 2)
-    run = fitting_run(config, std::min(ranks, most), Strategy::fsdp, limits, target);
-  if (!run)
-    throw Error(ExitCode::out_of_memory, "does not fit into {} with any number of microbatches",
-                human_bytes(*limits.memory_bytes));
-  return {reference_name(config), std::move(*run)};
+  for (Size ranks = 1; ranks / 2 < most; ranks *= 2) {
+    const Size tried = std::min(ranks, most);
+    if (const std::optional<Config> run = fitting(config, tried, limits, target))
+      return {reference_name(config), *run, tried};
+  }
+  throw Error(ExitCode::out_of_memory, "does not fit into {} with any number of microbatches",
+              human_bytes(*limits.memory_bytes));
 }
 
 Size block_steps(const MeasureRules& rules, double step_seconds) {
@@ -137,7 +128,8 @@ double reference_seconds(const Case& point, const Study& study, const Machine& m
         plan_reference(point.config, study.verify, study.limits, point.ranks(), machine.target());
   });
   if (outcome.failed()) return 0;
-  return seconds_of(plan.run, study.verify, machine);
+  return step_seconds(plan.config, plan.ranks, machine) *
+         static_cast<double>(steps_verified(plan.config, study.verify));
 }
 
 double seconds_of(const std::vector<const Case*>& cases, const Study& study,

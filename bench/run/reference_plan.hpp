@@ -15,16 +15,12 @@
 
 namespace tessera::bench {
 
-/// A training on the first ranks of a communicator, with one mesh axis.
-struct PlainRun {
-  Config config;
-  Size ranks = 1;
-};
-
-/// The training that gives the reference losses of a configuration.
+/// The training that gives the reference losses of a configuration, on the first ranks of a
+/// communicator with one mesh axis: data=1, or fsdp.
 struct ReferencePlan {
   std::string name;
-  PlainRun run;
+  Config config;
+  Size ranks = 1;
 };
 
 /// Returns the name of the reference of a configuration, "reference-<hash>". It is the same for all

@@ -49,12 +49,12 @@ LossDifference largest_difference(const std::vector<double>& losses,
 /// Collective over the group.
 Reference run_reference(const ReferencePlan& plan, const Group& group, const Study& study) {
   const Timer clock;
-  const TrainingConfig& training = plan.run.config.training;
+  const TrainingConfig& training = plan.config.training;
   const auto check = [&] { check_time(group.ranks, clock.seconds(), study.limits); };
   Reference reference;
   reference.losses =
-      CaseRun::make(plan.run.config, group.ranks)->train(check, study.verify.steps).losses;
-  reference.mesh = fmt::format("{}={}", training.distributed.mesh_axis_names[0], plan.run.ranks);
+      CaseRun::make(plan.config, group.ranks)->train(check, study.verify.steps).losses;
+  reference.mesh = fmt::format("{}={}", training.distributed.mesh_axis_names[0], plan.ranks);
   reference.microbatches = training.microbatches;
   reference.asked_steps = study.verify.steps;
   reference.seconds = clock.seconds();
@@ -163,7 +163,7 @@ FoundReference References::compute(const ReferencePlan& plan, Journal* journal,
   collectively(world, [&] {
     if (journal != nullptr) journal->append(Begin{plan.name});
   });
-  const Group group = first_ranks(world, MPI_COMM_WORLD, plan.run.ranks, "reference");
+  const Group group = first_ranks(world, MPI_COMM_WORLD, plan.ranks, "reference");
   // The journal tells the next launch that this one ended in the reference.
   abort_record.begin(plan.name, std::nullopt,
                      journal != nullptr ? std::optional(study_.limits.case_seconds) : std::nullopt);
@@ -171,7 +171,7 @@ FoundReference References::compute(const ReferencePlan& plan, Journal* journal,
   End end{plan.name};
   end.reference.emplace();
   Outcome outcome;
-  if (world.rank() < plan.run.ranks)
+  if (world.rank() < plan.ranks)
     outcome = run_on_group(group, study_.limits,
                            [&] { end.reference = run_reference(plan, group, study_); });
   sleep_until_all_arrive(study_.limits);
@@ -182,7 +182,7 @@ FoundReference References::compute(const ReferencePlan& plan, Journal* journal,
   collectively(world, [&] {
     if (journal != nullptr) journal->append(end);
   });
-  if (outcome.failed()) return failed_reference(outcome, plan.run.ranks);
+  if (outcome.failed()) return failed_reference(outcome, plan.ranks);
   return found_reference(*end.reference);
 }
 

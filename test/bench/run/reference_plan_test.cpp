@@ -21,7 +21,7 @@ Config sharded_config(Size batch) {
   return config;
 }
 
-Size memory_of(const PlainRun& run) {
+Size memory_of(const ReferencePlan& run) {
   return largest_memory(plan_of(run.config, run.ranks)).memory.total();
 }
 
@@ -40,25 +40,25 @@ TEST(ReferencePlan, IsOneRankIfThatFits) {
   VerifyRules rules;
   rules.ranks = 8;
   const ReferencePlan plan = plan_reference(sharded_config(32), rules, {}, 1024);
-  EXPECT_EQ(plan.run.ranks, 1);
-  EXPECT_EQ(plan.run.config.training.microbatches, 1);
-  EXPECT_EQ(plan.run.config.training.distributed.strategy, Strategy::data);
+  EXPECT_EQ(plan.ranks, 1);
+  EXPECT_EQ(plan.config.training.microbatches, 1);
+  EXPECT_EQ(plan.config.training.distributed.strategy, Strategy::data);
 }
 
 TEST(ReferencePlan, FitsIntoMemoryByMicrobatchesThenByTheSmallestMesh) {
   const Config config = sharded_config(64);
   Limits limits;
-  const Size whole = memory_of(plan_reference(config, {}, limits, 8).run);
+  const Size whole = memory_of(plan_reference(config, {}, limits, 8));
   limits.memory_bytes = whole - 1;
   const ReferencePlan split = plan_reference(config, {}, limits, 8);
-  EXPECT_EQ(split.run.ranks, 1);
-  EXPECT_GT(split.run.config.training.microbatches, 1);
-  EXPECT_LE(memory_of(split.run), whole - 1);
+  EXPECT_EQ(split.ranks, 1);
+  EXPECT_GT(split.config.training.microbatches, 1);
+  EXPECT_LE(memory_of(split), whole - 1);
 
   // Not even a microbatch of one sample fits on one rank.
-  Config smallest = split.run.config;
+  Config smallest = split.config;
   smallest.training.microbatches = 64;
-  limits.memory_bytes = memory_of({smallest, 1}) - 1;
+  limits.memory_bytes = memory_of({"", smallest, 1}) - 1;
   VerifyRules rules;
   EXPECT_NE(
       test::error_of([&] { plan_reference(config, rules, limits, 8); }, ExitCode::out_of_memory)
@@ -67,17 +67,17 @@ TEST(ReferencePlan, FitsIntoMemoryByMicrobatchesThenByTheSmallestMesh) {
       << "verify.ranks is 1";
   rules.ranks = 6;
   const ReferencePlan sharded = plan_reference(config, rules, limits, 8);
-  EXPECT_EQ(sharded.run.config.training.distributed.strategy, Strategy::fsdp);
-  EXPECT_EQ(sharded.run.ranks, 2);
-  EXPECT_LE(memory_of(sharded.run), *limits.memory_bytes);
+  EXPECT_EQ(sharded.config.training.distributed.strategy, Strategy::fsdp);
+  EXPECT_EQ(sharded.ranks, 2);
+  EXPECT_LE(memory_of(sharded), *limits.memory_bytes);
   EXPECT_EQ(sharded.name, split.name);
   // The largest mesh has all the ranks that verify.ranks and the launch allow.
-  limits.memory_bytes = memory_of(plan_reference(config, rules, limits, 8).run) / 2;
+  limits.memory_bytes = memory_of(plan_reference(config, rules, limits, 8)) / 2;
   for (const Size available : {2, 3, 8}) {
     rules.ranks = available;
     const std::string said = test::error_of(
         [&] {
-          const PlainRun run = plan_reference(config, rules, limits, available).run;
+          const ReferencePlan run = plan_reference(config, rules, limits, available);
           EXPECT_LE(run.ranks, available);
           EXPECT_LE(memory_of(run), *limits.memory_bytes);
           throw Error(ExitCode::out_of_memory, "");
