@@ -24,7 +24,10 @@
 
 #include <nlohmann/json.hpp>
 
+#include <tessera/base/error.hpp>
+#include <tessera/base/fields.hpp>
 #include <tessera/base/names.hpp>
+#include <tessera/base/text.hpp>
 #include <tessera/base/types.hpp>
 
 /// Defines the fields of a type: members whose keys have their names.
@@ -39,6 +42,14 @@ namespace tessera::bench {
 
 class DocumentWriter;
 class StoredDocument;
+
+/// Returns the names that lead to a key in a document: "limits.case_seconds" is in the object
+/// "limits". A key without a section switches its section on: "verify" is "verify.enabled".
+inline std::vector<std::string> place_of(const std::string& key) {
+  std::vector<std::string> names = split_text(key, '.');
+  if (names.size() == 1) names.emplace_back("enabled");
+  return names;
+}
 
 template <class T>
 concept HasFields = requires(T& value, DocumentWriter& f) {
@@ -126,6 +137,22 @@ class StoredDocument {
     (*this)[key].read_into(value);
     if constexpr (sizeof...(rest) > 0) (*this)(std::forward<Rest>(rest)...);
   }
+  /// Reads the fields of a list, each from the place of its key.
+  template <class T>
+  void operator()(const Fields<T>& fields, T& whole) const {
+    for (const Field<T>& field : fields) {
+      StoredDocument stored = *this;
+      for (const std::string& name : place_of(field.key)) stored = stored[name];
+      if (stored.is_missing()) stored.fail("must be " + field.type);
+      if (stored.is_unknown() && field.standard.is_null()) continue;
+      try {
+        field.set(whole, stored.json());
+        check_bounds(field.key, stored.json(), field.bounds);
+      } catch (const ConfigError& error) {
+        stored.fail(error.allowed());
+      }
+    }
+  }
 
  private:
   StoredDocument() = default;
@@ -212,6 +239,13 @@ class DocumentWriter {
   void operator()(const char* key, const T& value, const Rest&... rest) {
     json[key] = document_of(value);
     if constexpr (sizeof...(rest) > 0) (*this)(rest...);
+  }
+  template <class T>
+  void operator()(const Fields<T>& fields, const T& whole) {
+    for (const Field<T>& field : fields) {
+      const std::vector<std::string> place = place_of(field.key);
+      json[place[0]][place[1]] = field.get(whole);
+    }
   }
   nlohmann::json json = nlohmann::json::object();
 };

@@ -2,15 +2,14 @@
 #include "study/study.hpp"
 
 #include <algorithm>
-#include <cmath>
-#include <cstdint>
 #include <filesystem>
 #include <iterator>
-#include <limits>
 #include <optional>
-#include <variant>
+
+#include <fmt/format.h>
 
 #include <tessera/base/error.hpp>
+#include <tessera/base/fields.hpp>
 #include <tessera/base/text.hpp>
 #include <tessera/base/toml_value.hpp>
 #include <tessera/config/config_io.hpp>
@@ -25,57 +24,20 @@ namespace {
 namespace fs = std::filesystem;
 using Json = nlohmann::json;
 
-/// A key of studies and the member that it sets.
-struct OwnKey {
-  std::string name;
-  std::variant<bool*, std::string*, ScalingKind*, std::uint64_t*, Size*, std::optional<Size>*,
-               double*, std::optional<double>*, std::vector<Grid>*, std::vector<Exclusion>*>
-      member;
-  bool may_be_zero = false;  ///< other numbers are positive
-  double most = std::numeric_limits<double>::infinity();
-};
-
-/// Limits of steps, files, and rows of a matrix.
-constexpr double most_steps = 1e9, most_files = 1e4, most_rows = 1 << 17;
-
-std::vector<OwnKey> own_keys(Study& s) {
-  return {
-      {"grid", &s.grids},
-      {"exclude", &s.exclusions},
-      {"study.base", &s.base_file},
-      {"study.name", &s.name},
-      {"study.description", &s.description},
-      {"study.scaling", &s.scaling},
-      {"study.seed", &s.seed, true},
-      {"baseline.ranks", &s.baseline.ranks},
-      {"baseline.strategy", &s.baseline.strategy},
-      {"measure.warm_up", &s.measure.warm_up, true, most_steps},
-      {"measure.rounds", &s.measure.rounds, false, most_steps},
-      {"measure.launches", &s.measure.launches, false, most_files},
-      {"measure.steps", &s.measure.steps, false, most_steps},
-      {"measure.max_steps", &s.measure.max_steps, false, most_steps},
-      {"measure.block_seconds", &s.measure.block_seconds},
-      {"measure.keep_bytes", &s.measure.keep_bytes, true},
-      {"measure.instrumented_steps", &s.measure.instrumented_steps, false, most_steps},
-      {"measure.checkpoints", &s.measure.checkpoints, false, most_files},
-      {"measure.gemm_size", &s.measure.gemm_size, false, most_rows},
-      {"limits.case_seconds", &s.limits.case_seconds},
-      {"limits.memory_bytes", &s.limits.memory_bytes},
-      {"limits.vendor_peak_flops_per_second", &s.limits.vendor_peak_flops_per_second},
-      {"verify", &s.verify.enabled},
-      {"verify.tolerance", &s.verify.tolerance, true},
-      {"verify.steps", &s.verify.steps},
-      {"verify.ranks", &s.verify.ranks},
-  };
-}
-
-void check_number(const OwnKey& key, const Json& value) {
-  const auto number = value.get<double>();
-  if (!std::isfinite(number) || number < 0 || (number == 0 && !key.may_be_zero))
-    reject(key.name, value,
-           key.may_be_zero ? "must not be negative" : "must be positive and finite");
-  if (number > key.most)
-    reject(key.name, value, "must be at most {}", with_thousands(static_cast<Size>(key.most)));
+/// The fields of a study and of the rules in it. [[grid]] and [[exclude]] are tables of their own.
+const Fields<Study>& own_fields() {
+  static const Fields<Study> fields = [] {
+    Fields<Study> all{
+        {"study.base", &Study::base_file, "configuration that the cases start from"},
+        {"study.name", &Study::name, "default: the name of the file"},
+        {"study.description", &Study::description, "for readers of the results"},
+        {"study.scaling", &Study::scaling, "the batch that stays the same when ranks are added"},
+        {"study.seed", &Study::seed, "for the order of cases", a_seed},
+    };
+    all.insert(all.end(), rule_fields().begin(), rule_fields().end());
+    return all;
+  }();
+  return fields;
 }
 
 /// Returns "; did you mean ranks?" for a name that is neither one of these nor a key of a
@@ -141,14 +103,12 @@ void parse(const std::string& key, const Json& table, Exclusion& exclusion) {
 
 /// [[grid]] and [[exclude]].
 template <class T>
-void assign(const std::string& key, const Json& value, std::vector<T>& tables) {
+void parse_tables(const std::string& key, const Json& value, std::vector<T>& tables) {
   if (!value.is_array() || value.empty())
     reject(key, value, "must be an array of tables: [[" + key + "]]");
   tables.clear();
   for (const Json& table : value) parse(key, table, tables.emplace_back());
 }
-
-using tessera::assign;
 
 bool is_configuration_section(const std::string& key) {
   const std::string section = key.substr(0, key.find('.') + 1);
@@ -159,24 +119,22 @@ bool is_configuration_section(const std::string& key) {
 
 /// Returns true if the value of this key is free text; false for unknown keys.
 bool is_text(const std::string& key) {
-  Study any;
-  for (const OwnKey& own : own_keys(any))
-    if (own.name == key) return std::holds_alternative<std::string*>(own.member);
-  return tessera::is_text(key);
+  const auto own = std::ranges::find(own_fields(), key, &Field<Study>::key);
+  return own == own_fields().end() ? tessera::is_text(key) : own->is_text;
 }
 
 /// Sets one key of a study or of the configuration that its cases start from: "measure.steps",
 /// "model.seed", "grid". Throws ConfigError for an unknown key and for a wrong value.
 void set(Study& study, const GivenValue& given) {
   const auto& [name, value] = given;
-  std::vector<std::string> names;
-  for (const OwnKey& key : own_keys(study)) {
-    names.push_back(key.name);
-    if (key.name != name) continue;
-    std::visit([&, &name = name, &value = value](auto* member) { assign(name, value, *member); },
-               key.member);
-    if (value.is_number()) check_number(key, value);
-    return;
+  if (name == "grid") return parse_tables(name, value, study.grids);
+  if (name == "exclude") return parse_tables(name, value, study.exclusions);
+  std::vector<std::string> names{"grid", "exclude"};
+  for (const Field<Study>& field : own_fields()) {
+    names.push_back(field.key);
+    if (field.key != name) continue;
+    field.set(study, value);
+    return check_bounds(name, value, field.bounds);
   }
   if (!is_configuration_section(name)) {
     const std::string near =
@@ -240,18 +198,73 @@ fs::path base_path(const Study& study) {
   return !fs::exists(beside, error) && fs::exists(installed, error) ? installed : beside;
 }
 
-/// Rejects a number of checkpoints if no case writes any.
-void check_checkpoints(const Study& study) {
-  const bool writes = study.base.checkpoint.enabled() ||
-                      std::any_of(study.grids.begin(), study.grids.end(), [](const Grid& grid) {
-                        return grid.count("checkpoint.directory") > 0;
-                      });
-  if (!writes && study.measure.checkpoints != MeasureRules{}.checkpoints)
-    throw ConfigError("measure.checkpoints", std::to_string(study.measure.checkpoints),
-                      "needs checkpoint.directory");
+bool writes_checkpoints(const Study& study) {
+  return study.base.checkpoint.enabled() || std::ranges::any_of(study.grids, [](const Grid& grid) {
+           return grid.count("checkpoint.directory") > 0;
+         });
 }
 
 }  // namespace
+
+const Fields<Study>& rule_fields() {
+  using B = Baseline;
+  using M = MeasureRules;
+  using L = Limits;
+  using V = VerifyRules;
+  constexpr Bounds size = up_to(0x1p62), steps = up_to(1e9), files = up_to(1e4),
+                   rows = up_to(1 << 17), bytes{.least = 0, .most = 0x1p62},
+                   no_steps{.least = 0, .most = 1e9};
+  const Rule<M> enough{[](const M& m) -> std::string {
+                         if (m.max_steps >= m.steps) return "";
+                         return fmt::format("must be at least measure.steps = {}", m.steps);
+                       },
+                       When::always};
+  const Rule<V> verified{[](const V& v) { return v.enabled; }, "needs verify = true"};
+  static const Fields<Study> fields = [&] {
+    Fields<Study> all;
+    add_part(
+        all,
+        Fields<B>{{"baseline.ranks", &B::ranks, "default: the fewest that ran", size},
+                  {"baseline.strategy", &B::strategy, "strategy of the baseline"}},
+        [](auto& s) -> auto& { return s.baseline; });
+    add_part(
+        all,
+        Fields<M>{{"measure.warm_up", &M::warm_up, "steps after a set-up", no_steps},
+                  {"measure.rounds", &M::rounds, "blocks of steps in a launch", steps},
+                  {"measure.launches", &M::launches, "that measure a case", files},
+                  {"measure.steps", &M::steps, "at least, in all rounds", steps},
+                  {"measure.max_steps", &M::max_steps, "in all rounds", steps, enough},
+                  {"measure.block_seconds", &M::block_seconds, "of a round", tessera::positive},
+                  {"measure.keep_bytes", &M::keep_bytes, "for cases kept set up", bytes},
+                  {"measure.instrumented_steps", &M::instrumented_steps, "steps", steps},
+                  {"measure.checkpoints", &M::checkpoints, "per case", files},
+                  {"measure.gemm_size", &M::gemm_size, "rows of the peak's product", rows}},
+        [](auto& s) -> auto& { return s.measure; });
+    add_part(
+        all,
+        Fields<L>{{"limits.case_seconds", &L::case_seconds, "of a case", tessera::positive},
+                  {"limits.memory_bytes", &L::memory_bytes, "of a rank", size},
+                  {"limits.vendor_peak_flops_per_second", &L::vendor_peak_flops_per_second,
+                   "of a rank", tessera::positive}},
+        [](auto& s) -> auto& { return s.limits; });
+    add_part(
+        all,
+        Fields<V>{{"verify", &V::enabled, "compare losses with those of a reference"},
+                  {"verify.tolerance", &V::tolerance, "relative", not_negative},
+                  {"verify.steps", &V::steps, "default: all epochs", size},
+                  {"verify.ranks", &V::ranks, "of a reference", size, verified}},
+        [](auto& s) -> auto& { return s.verify; });
+    const auto rules = [&](const char* key) -> auto& {
+      return std::ranges::find(all, key, &Field<Study>::key)->rules;
+    };
+    rules("measure.checkpoints").emplace_back(writes_checkpoints, "needs checkpoint.directory");
+    rules("verify.ranks")
+        .emplace_back([](const Study& s) { return s.limits.memory_bytes.has_value(); },
+                      "needs limits.memory_bytes, which tells what fits on one rank");
+    return all;
+  }();
+  return fields;
+}
 
 Study load_study(const StudySource& source) {
   std::vector<GivenValue> given =
@@ -271,10 +284,7 @@ Study load_study(const StudySource& source) {
     throw Error(ExitCode::usage, "{}: has no [[grid]] and is no study; tessera run trains",
                 source.file);
   choose_factors(study, source);
-  if (study.measure.max_steps < study.measure.steps)
-    throw ConfigError("measure.max_steps", std::to_string(study.measure.max_steps),
-                      "must be at least measure.steps = " + std::to_string(study.measure.steps));
-  check_checkpoints(study);
+  check(own_fields(), study);
   return study;
 }
 

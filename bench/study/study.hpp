@@ -11,6 +11,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include <tessera/base/fields.hpp>
 #include <tessera/config/config.hpp>
 #include <tessera/io/file_uses.hpp>
 #include <tessera/nn/products/gemm.hpp>
@@ -39,21 +40,12 @@ struct MeasureRules {
   Size instrumented_steps = 5;      ///< steps of the run that finds the breakdown
   Size checkpoints = 3;             ///< timed per case, if checkpoint.directory is set
   Size gemm_size = peak_gemm_size;  ///< rows of the square product that is the machine's peak
-
-  TESSERA_FIELDS(warm_up, rounds, launches, steps, max_steps, block_seconds, keep_bytes,
-                 instrumented_steps, checkpoints, gemm_size);
 };
 
 struct Limits {
-  double case_seconds =
-      600;  ///< limit of a case with its set-up, and of a reference with its trials
+  double case_seconds = 600;         ///< of a case with its set-up, and of a reference
   std::optional<Size> memory_bytes;  ///< device memory that a rank may use; unset: not predicted
   std::optional<double> vendor_peak_flops_per_second;  ///< per rank, as its vendor states
-
-  static void fields(auto& f, auto& v) {
-    f("case_seconds", positive(v.case_seconds), "memory_bytes", v.memory_bytes,
-      "vendor_peak_flops_per_second", v.vendor_peak_flops_per_second);
-  }
 };
 
 /// Rules for verifying the losses of a case against those of a run that shards nothing.
@@ -61,9 +53,7 @@ struct VerifyRules {
   bool enabled = true;        ///< without it cases are "unverified"
   double tolerance = 1e-5;    ///< relative difference of losses
   std::optional<Size> steps;  ///< compared steps; unset: all epochs of the configuration
-  Size ranks = 1;             ///< at most, for the reference; several are verified by trials
-
-  TESSERA_FIELDS(enabled, tolerance, steps, ranks);
+  Size ranks = 1;             ///< at most, for a reference that does not fit on one rank
 };
 
 /// Factor or configuration key -> its values. All grids of a study together make its cases.
@@ -80,9 +70,11 @@ struct Exclusion {
 struct Baseline {
   std::optional<Size> ranks;
   std::string strategy = "data";
-
-  static void fields(auto& f, auto& v) { f("ranks", v.ranks, "strategy", required(v.strategy)); }
 };
+
+struct Study;
+/// The fields of [baseline], [measure], [limits] and [verify].
+const Fields<Study>& rule_fields();
 
 /// A sweep: the common configuration of its cases, the keys that vary, and the rules of measuring.
 struct Study {
@@ -106,8 +98,8 @@ struct Study {
   /// Lists the fields that study.json has.
   static void fields(auto& f, auto& v) {
     f("name", required(v.name), "description", v.description, "file", v.file, "small", v.small,
-      "scaling", v.scaling, "baseline", v.baseline, "measure", v.measure, "limits", v.limits,
-      "verify", v.verify);
+      "scaling", v.scaling);
+    f(rule_fields(), v);
   }
 };
 

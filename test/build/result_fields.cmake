@@ -7,7 +7,7 @@ cmake_minimum_required(VERSION 3.22)
 file(READ ${SOURCE_DIR}/bench/RESULTS.md page)
 string(REPLACE ";" "," page "${page}")
 
-# Fields are listed by TESSERA_FIELDS(a, b) or by f("a", v.a, "b", v.b).
+# Fields are listed by TESSERA_FIELDS(a, b), by f("a", v.a, "b", v.b), or by {"section.a", &S::a, ...} for a study.
 file(GLOB headers ${SOURCE_DIR}/bench/results/*.hpp ${SOURCE_DIR}/bench/study/*.hpp ${SOURCE_DIR}/bench/measure/*.hpp)
 set(fields "")
 foreach(header IN LISTS headers)
@@ -21,6 +21,10 @@ foreach(header IN LISTS headers)
   string(REGEX REPLACE "[\",]" "" names "${names}")
   list(APPEND fields ${names})
 endforeach()
+file(READ ${SOURCE_DIR}/bench/study/study.cpp text)
+string(REGEX MATCHALL "\"(baseline|measure|limits|verify)\\.[a-z_]+\", &" names "${text}")
+string(REGEX REPLACE "\"[a-z]+\\.|\", &" "" names "${names}")
+list(APPEND fields ${names})
 list(REMOVE_DUPLICATES fields)
 list(REMOVE_ITEM fields validations)  # of the run that checks losses, between ranks
 if(NOT fields)

@@ -6,10 +6,11 @@ include(${CMAKE_CURRENT_LIST_DIR}/expect_failure.cmake)
 file(REMOVE_RECURSE ${SCRATCH})
 file(WRITE ${SCRATCH}/bench/results/a.hpp "TESSERA_FIELDS(seconds, bytes);\n")
 file(WRITE ${SCRATCH}/bench/study/b.hpp "static void fields(auto& f, auto& v) {\n f(\"ranks\", v.r, \"mesh\", v.m);\n}\n")
+file(WRITE ${SCRATCH}/bench/study/study.cpp "{\"measure.rounds\", &M::rounds, \"of a launch\"},\n{\"study.seed\", &S::seed}\n")
 file(WRITE ${SCRATCH}/bench/results/summary.cpp "  f(\"id\", r.id);\n  f(\"ranks\", r.ranks());\n")
 
 function(write_page)
-  file(WRITE ${SCRATCH}/bench/RESULTS.md "{\"seconds\": 1, \"bytes\": 2, \"mesh\": {${ARGV0}}}\n${ARGV1}\n")
+  file(WRITE ${SCRATCH}/bench/RESULTS.md "{\"rounds\": 2, \"seconds\": 1, \"bytes\": 2, \"mesh\": {${ARGV0}}}\n${ARGV1}\n")
 endfunction()
 
 write_page("" "id,ranks")

@@ -60,7 +60,8 @@ for count in measure.launches=1099511627776 measure.rounds=1099511627776 measure
 done
 for study in batch_sizes strong_scaling weak_scaling strategies; do
   for count in data.samples training.batch_size training.microbatches training.num_epochs verify.steps verify.ranks; do
-    launch simulate "$inputs/$study.toml" --machine "$machine" -o "$study-$count" --set $count=2147483647
+    launch simulate "$inputs/$study.toml" --machine "$machine" -o "$study-$count" --set $count=2147483647 \
+      --set limits.memory_bytes=80000000000
     [ $code -le 3 ] || [ $code -eq 77 ] || fail "exit code $code"
     grep -qE 'unexpected|out of memory: std' "$err" && fail "says $(head -c 300 "$err")"
   done

@@ -129,6 +129,10 @@ TEST(Study, WrongValuesNameTheKeyAndWhatIsAllowed) {
                "measure.steps = 0: must be positive");
   expect_error("[measure]\nmax_steps = 3\n[[grid]]\nranks = 1\n", "must be at least measure.steps");
   expect_error("[verify]\ntolerance = -1.0\n[[grid]]\nranks = 1\n", "verify.tolerance = -1.0");
+  expect_error("[verify]\nranks = 2\n[[grid]]\nranks = 1\n",
+               "verify.ranks = 2: needs limits.memory_bytes");
+  expect_error("verify = false\n[[grid]]\nranks = 1\n[small.verify]\nranks = 2\n",
+               "verify.ranks = 2: needs verify = true", true);
   expect_error("[limits]\ncase_seconds = \"soon\"\n[[grid]]\nranks = 1\n", "must be a number");
   expect_error("[study]\nscaling = \"week\"\n[[grid]]\nranks = 1\n", "must be one of strong, weak");
   expect_error("grid = 3\n", "[[grid]]");
