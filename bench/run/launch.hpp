@@ -69,8 +69,6 @@ class LaunchState {
 
   std::string name() const { return document_.at("name"); }
   Program program() const { return StoredDocument(document_.at("provenance")).as<Program>(); }
-  /// Returns true if this launch runs cases on the ranks of this one.
-  bool has_run(const Case& point) const { return groups_.count(key_of(point)) > 0; }
   /// The first ranks of the job, as many as the case needs.
   const Group& group(const Case& point) const { return groups_.at(key_of(point)); }
   /// Best FLOP/s of a rank's square matrix product in this launch.

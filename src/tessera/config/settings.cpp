@@ -13,22 +13,10 @@ namespace tessera {
 
 namespace {
 
-/// Sections of files that tessera run does not read, and what reads them.
-struct OtherFile {
-  std::string_view section, reader;
-};
-constexpr std::array<OtherFile, 10> other_files{{
-    {"study", "a study; tessera-bench reads it"},
-    {"grid", "a study; tessera-bench reads it"},
-    {"exclude", "a study; tessera-bench reads it"},
-    {"measure", "a study; tessera-bench reads it"},
-    {"verify", "a study; tessera-bench reads it"},
-    {"limits", "a study; tessera-bench reads it"},
-    {"baseline", "a study; tessera-bench reads it"},
-    {"machine", "a machine file, for the option --machine"},
-    {"cache", "a machine file, for the option --machine"},
-    {"network", "a machine file, for the option --machine"},
-}};
+/// Sections of files that tessera run does not read: studies and machine files.
+constexpr std::array<std::string_view, 7> study_sections{"study",  "grid",   "exclude", "measure",
+                                                         "verify", "limits", "baseline"};
+constexpr std::array<std::string_view, 3> machine_sections{"machine", "cache", "network"};
 
 /// Keys of other tools' files that the launcher decides here.
 constexpr std::array<std::string_view, 4> launcher_names{"rank", "local_rank", "master_addr",
@@ -63,9 +51,11 @@ constexpr std::array<GoneKey, 1> gone_keys{{{"checkpoint.overwrite",
   // Other tools name the key after what happens to the gradients of the parts of a batch.
   if (name.find("accum") != std::string_view::npos)
     reject(key, value, "is not a known key; training.microbatches is gradient accumulation");
-  for (const OtherFile& file : other_files)
-    if (key.substr(0, key.find('.')) == file.section)
-      reject(key, value, "is a key of {}", file.reader);
+  const std::string section = key.substr(0, key.find('.'));
+  if (std::ranges::find(study_sections, section) != study_sections.end())
+    reject(key, value, "is a key of a study; tessera-bench reads it");
+  if (std::ranges::find(machine_sections, section) != machine_sections.end())
+    reject(key, value, "is a key of a machine file, for the option --machine");
   const std::string near = suggest_key(key);
   reject(key, value, "is not a known key; {}",
          near.empty() ? "tessera run --print-config lists them" : "did you mean " + near + "?");

@@ -271,43 +271,35 @@ const Fields<OutputConfig>& output_fields() {
   return fields;
 }
 
+/// Appends the fields of a member.
+template <class T, class Part>
+void add(Fields<T>& fields, const Fields<Part>& part, Part T::*member) {
+  add_part(
+      fields, part, [member](auto& whole) -> auto& { return whole.*member; });
+}
+
 Fields<Config> make_settings() {
+  Fields<ModelConfig> model = model_fields();
+  add(model, mlp_fields(), &ModelConfig::mlp);
+  add(model, residual_mlp_fields(), &ModelConfig::residual_mlp);
+  add(model, transformer_fields(), &ModelConfig::transformer);
+  add(model, vae_fields(), &ModelConfig::vae);
+  add(model, pinn_fields(), &ModelConfig::pinn);
+  add(model, fno_fields(), &ModelConfig::fno);
+  for (Field<ModelConfig>& field : model) field.is_fixed = true;
+  Fields<TrainingConfig> training = training_fields();
+  add(training, numerics_fields(), &TrainingConfig::numerics);
+  add(training, optimizer_fields(), &TrainingConfig::optimizer);
+  add(training, schedule_fields(), &TrainingConfig::schedule);
+  add(training, clip_fields(), &TrainingConfig::clip);
+  add(training, distributed_fields(), &TrainingConfig::distributed);
   Fields<Config> all;
-  add_part(
-      all, model_fields(), [](auto& c) -> auto& { return c.model; });
-  add_part(
-      all, mlp_fields(), [](auto& c) -> auto& { return c.model.mlp; });
-  add_part(
-      all, residual_mlp_fields(), [](auto& c) -> auto& { return c.model.residual_mlp; });
-  add_part(
-      all, transformer_fields(), [](auto& c) -> auto& { return c.model.transformer; });
-  add_part(
-      all, vae_fields(), [](auto& c) -> auto& { return c.model.vae; });
-  add_part(
-      all, pinn_fields(), [](auto& c) -> auto& { return c.model.pinn; });
-  add_part(
-      all, fno_fields(), [](auto& c) -> auto& { return c.model.fno; });
-  for (Setting& setting : all) setting.is_fixed = true;
-  add_part(
-      all, data_fields(), [](auto& c) -> auto& { return c.data; });
-  add_part(
-      all, training_fields(), [](auto& c) -> auto& { return c.training; });
-  add_part(
-      all, numerics_fields(), [](auto& c) -> auto& { return c.training.numerics; });
-  add_part(
-      all, optimizer_fields(), [](auto& c) -> auto& { return c.training.optimizer; });
-  add_part(
-      all, schedule_fields(), [](auto& c) -> auto& { return c.training.schedule; });
-  add_part(
-      all, clip_fields(), [](auto& c) -> auto& { return c.training.clip; });
-  add_part(
-      all, distributed_fields(), [](auto& c) -> auto& { return c.training.distributed; });
-  add_part(
-      all, comm_fields(), [](auto& c) -> auto& { return c.comm; });
-  add_part(
-      all, checkpoint_fields(), [](auto& c) -> auto& { return c.checkpoint; });
-  add_part(
-      all, output_fields(), [](auto& c) -> auto& { return c.output; });
+  add(all, model, &Config::model);
+  add(all, data_fields(), &Config::data);
+  add(all, training, &Config::training);
+  add(all, comm_fields(), &Config::comm);
+  add(all, checkpoint_fields(), &Config::checkpoint);
+  add(all, output_fields(), &Config::output);
   return all;
 }
 
