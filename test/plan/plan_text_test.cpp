@@ -7,6 +7,7 @@
 #include <gtest/gtest.h>
 
 #include <tessera/base/timer.hpp>
+#include <tessera/plan/layout/rank_groups.hpp>
 #include <tessera/plan/plan_text.hpp>
 
 #include "plan/plan_support.hpp"
@@ -85,6 +86,19 @@ TEST(PlanText, ShowsMemoryOfTheRanksThatNeedMost) {
   expect_line(text, {"activations", "5,680 B"});
   expect_line(text, {"data", "1,760 B"});
   expect_line(to_text(make_plan(tutorial({{"data", 2}}))), {"every rank:", "KiB"});
+}
+
+// Ranks whose shares hold other parts of the gradients that are summed over `model`.
+TEST(PlanText, RanksWithOtherCallsAndEqualMemoryShareAnEntry) {
+  PlanInput input = tutorial({{"fsdp", 2}, {"model", 2}});
+  input.model = transformer({.blocks = 2});
+  input.loss = LossKind::cross_entropy;
+  input.strategy = Strategy::zero1;
+  input.sequence_parallel = true;
+  const Plan plan = make_plan(input);
+  EXPECT_GT(group_alike(plan).groups.size(), 1u);
+  EXPECT_EQ(to_json(plan)["memory"].size(), 1u);
+  expect_line(to_text(plan), {"every rank:", "iB"});
 }
 
 // Only the parts that are asked for grow with the number of layers.

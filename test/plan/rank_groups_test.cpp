@@ -89,7 +89,7 @@ TEST(RankClasses, ListOnlyTheFirstOfManyRanges) {
 TEST(RankGroups, JoinEqualValuesInTheOrderOfTheirFirstRank) {
   const MeshShape mesh = MeshShape::parse("data=6", 6);
   AxisClasses each(mesh);
-  each.separate("data");
+  each.separate({0});
   const std::vector<int> values = {5, 5, 2, 5, 2, 9};
   const auto value = [&](Size rank) { return values[static_cast<std::size_t>(rank)]; };
   const RankGroups<int> groups = joined(groups_of(each), value);

@@ -102,9 +102,8 @@ const Fields<Numerics>& numerics_fields() {
        "sum in an order that is the same on every mesh, so that all of them compute the same bits",
        fixed},
       {"numerics.grains", &C::grains,
-       "parts of a batch that are summed first, a power of two; each of them is a microbatch of "
-       "one "
-       "rank",
+       "parts of a batch that are summed first, a power of two; each of them is a microbatch "
+       "of one rank",
        grains, needs_order, fixed},
       {"numerics.model_grains", &C::model_grains,
        "parts of the dimensions that the axis model may split, a power of two", grains, needs_order,
@@ -272,8 +271,8 @@ const Fields<OutputConfig>& output_fields() {
 }
 
 /// Appends the fields of a member.
-template <class T, class Part>
-void add(Fields<T>& fields, const Fields<Part>& part, Part T::*member) {
+template <class T, class Part, class Base>
+void add(Fields<T>& fields, const Fields<Part>& part, Part Base::*member) {
   add_part(
       fields, part, [member](auto& whole) -> auto& { return whole.*member; });
 }

@@ -68,12 +68,4 @@ PlanDocument::PlanDocument(const Plan& of, const Topology& nodes, PlanParts show
   if (plan.input.writes_checkpoints) checkpoint = group_checkpoint_bytes(plan);
 }
 
-std::string to_text(const Plan& plan, const Topology& topology, PlanParts parts) {
-  return to_text(PlanDocument(plan, topology, parts));
-}
-
-nlohmann::json to_json(const Plan& plan, const Topology& topology, PlanParts parts) {
-  return to_json(PlanDocument(plan, topology, parts));
-}
-
 }  // namespace tessera

@@ -49,7 +49,4 @@ struct PlanDocument {
   std::optional<RankGroups<CheckpointBytes>> checkpoint{};  ///< none if no file is written
 };
 
-std::string to_text(const PlanDocument& document);
-nlohmann::json to_json(const PlanDocument& document);
-
 }  // namespace tessera

@@ -94,11 +94,11 @@ nlohmann::json actions_json(const PlanDocument& document) {
 
 }  // namespace
 
-nlohmann::json to_json(const PlanDocument& document) {
-  const Plan& plan = document.plan;
+nlohmann::json to_json(const Plan& plan, const Topology& topology, PlanParts parts) {
+  const PlanDocument document(plan, topology, parts);
   nlohmann::json json = {{"mesh", mesh_info(plan.input.mesh)},
                          {"num_ranks", plan.input.mesh.num_ranks()},
-                         {"nodes", nodes_json(document.topology, plan.input.mesh)},
+                         {"nodes", nodes_json(topology, plan.input.mesh)},
                          {"strategy", name_of(plan.input.strategy)},
                          {"device", name_of(plan.input.device)},
                          {"dtype", name_of(plan.input.compute_type)},
@@ -112,12 +112,12 @@ nlohmann::json to_json(const PlanDocument& document) {
                           {{"forward", whole(plan.flops.forward)},
                            {"backward", whole(plan.flops.backward)},
                            {"recomputed", whole(plan.recomputed)}}}};
-  if (document.parts.tensors) json["tensors"] = tensors_json(document);
-  if (document.parts.calls) {
+  if (parts.tensors) json["tensors"] = tensors_json(document);
+  if (parts.calls) {
     json["collectives"] = collectives_json(document);
     json["checkpoint"] = checkpoint_json(document);
   }
-  if (document.parts.schedule) json["actions"] = actions_json(document);
+  if (parts.schedule) json["actions"] = actions_json(document);
   return json;
 }
 

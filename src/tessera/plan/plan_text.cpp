@@ -251,9 +251,8 @@ void write_schedule(std::string& out, const std::vector<PlanDocument::Entry>& ac
 
 }  // namespace
 
-std::string to_text(const PlanDocument& document) {
-  const Plan& plan = document.plan;
-  const PlanParts& parts = document.parts;
+std::string to_text(const Plan& plan, const Topology& topology, PlanParts parts) {
+  const PlanDocument document(plan, topology, parts);
   std::string out;
   write_mesh(out, document);
   write_model(out, plan);

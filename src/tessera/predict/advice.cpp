@@ -21,21 +21,16 @@
 namespace tessera {
 namespace {
 
-/// Returns the axes of the meshes that are tried for a strategy, in the order of the mesh.
-std::vector<std::string> axes_for(const StrategyRow& strategy,
+/// Returns the meshes that are tried for a strategy. `own` are further axes.
+std::vector<MeshShape> meshes_for(const StrategyRow& strategy, Size ranks,
                                   const std::vector<std::string>& own) {
+  if (ranks == 1) return {usual_mesh(std::string(strategy.name), ranks)};
   std::vector<std::string> axes{"pipeline"};
   for (const std::string_view axis : strategy.usual_axes)
     if (!axis.empty()) axes.emplace_back(axis);
   axes.insert(axes.end(), own.begin(), own.end());
   axes.emplace_back("model");
-  return axes;
-}
-
-std::vector<MeshShape> meshes_for(const StrategyRow& strategy, Size ranks,
-                                  const std::vector<std::string>& own) {
-  if (ranks == 1) return {usual_mesh(std::string(strategy.name), ranks)};
-  return factorisations(ranks, axes_for(strategy, own));
+  return factorisations(ranks, axes);
 }
 
 /// Returns true if every usual axis of a sharding strategy has several ranks. Otherwise its step

@@ -2,27 +2,13 @@
 // Simulates the schedule of a plan with given costs: the time of a step and its parts.
 #pragma once
 
-#include <functional>
 #include <string>
 #include <vector>
 
 #include <tessera/predict/rank_kinds.hpp>
-#include <tessera/predict/work.hpp>
+#include <tessera/predict/step_works.hpp>
 
 namespace tessera {
-
-/// The cost of one piece of work.
-struct Cost {
-  double seconds = 0;  ///< mean over ranks that do the same work
-  /// Seconds by which the slowest of these ranks exceeds the mean. The other ranks wait for it at
-  /// the next call.
-  double lag = 0;
-  /// The part of `seconds` of a started call that computation cannot hide, because the rank itself
-  /// moves the message.
-  double exposed = 0;
-  double launches = 0;  ///< the part of `seconds` that is the overhead of launching kernels
-};
-using CostOf = std::function<Cost(const Work&)>;
 
 /// The seconds of a step and of its parts. Parts are means over ranks.
 struct SimulatedStep {

@@ -7,31 +7,19 @@
 #include <tessera/nn/layers/layer_row.hpp>
 #include <tessera/plan/grains.hpp>
 #include <tessera/plan/layout/layouts.hpp>
-#include <tessera/plan/layout/units.hpp>
-#include <tessera/plan/memory.hpp>
-#include <tessera/plan/pipeline/stages.hpp>
 #include <tessera/predict/step_bounds.hpp>
 #include <tessera/predict/work.hpp>
 
 namespace tessera {
 namespace {
 
-/// The memory of the rank of a stage with the largest share of its state, and the updates of the
-/// rank with the smallest share.
-struct StageState {
-  Size memory_bytes = 0;
-  Size updates = 0;  ///< elements
-};
-
-StageState state_of(const PlanInput& input, const std::vector<Layout>& layouts,
-                    const std::vector<Range>& chunks) {
-  const std::vector<BucketPlan> buckets = lay_out_parameters(input, layouts, chunks).buckets;
-  const StatePlan largest = plan_state(input, buckets, 0);
-  const StatePlan smallest = plan_state(input, buckets, input.mesh.num_ranks() - 1);
-  return {(largest.parameters() + largest.gradients() + input.moments * largest.moments()) *
-                  size_of(input.state_type) +
-              largest.copies() * size_of(input.compute_type),
-          smallest.moments()};
+/// Returns the bytes of parameters, gradients and moments on the first rank of a stage, which has
+/// the largest shares.
+Size most_state(const PlanInput& input, const StagePlan& stage) {
+  const StatePlan state = plan_state(input, stage.parameters.buckets, 0);
+  return (state.parameters() + state.gradients() + input.moments * state.moments()) *
+             size_of(input.state_type) +
+         state.copies() * size_of(input.compute_type);
 }
 
 /// Returns by layer the part of its backward pass that a step has at least. Gradients of inputs
@@ -85,29 +73,23 @@ double least_seconds(const std::vector<std::vector<PassCount>>& chunks,
 
 }  // namespace
 
-const std::vector<PassCount>& StepBounds::passes(const PlanInput& input,
-                                                 const std::vector<Layout>& layouts,
-                                                 double bytes_per_second) {
-  const MeshShape& mesh = input.mesh;
-  // The last rank and the last microbatch have the fewest samples.
-  const Size samples =
-      microbatch_samples(input, mesh.num_ranks() - 1, input.microbatches - 1).count;
-  AlongRank at{.model_ranks = mesh.size_of("model"),
-               .context_ranks = mesh.size_of("context"),
-               .expert_ranks = mesh.size_of("expert")};
-  at.model = at.model_ranks - 1;
-  at.expert = at.expert_ranks - 1;
+const std::vector<PassCount>& StepBounds::passes(const Plan& outline, double bytes_per_second) {
+  const PlanInput& input = outline.input;
+  // The last rank has the smallest extents. It and the last microbatch have the fewest samples.
+  const Size last = input.mesh.num_ranks() - 1;
+  const Size samples = microbatch_samples(input, last, input.microbatches - 1).count;
+  AlongRank at = outline.along(last);
   const auto [found, is_new] = passes_.try_emplace(fmt::format(
       "{} {} {} {} {} {} {}", at.model_ranks, at.context_ranks, at.expert_ranks, samples,
       name_of(input.context_attention), input.sequence_parallel, bytes_per_second));
   std::vector<PassCount>& all = found->second;
   if (!is_new) return all;
   constexpr double never = std::numeric_limits<double>::infinity();
-  all.assign(layouts.size(), {never, never});
+  all.assign(outline.layouts.size(), {never, never});
   const double rate = product_rate(machine_, input);
   const std::vector<double> shares = backward_shares(input.model.layers);
   for (at.context = 0; at.context < at.context_ranks; ++at.context) {
-    const std::vector<LayerSpec> layers = local_layers(input, layouts, at);
+    const std::vector<LayerSpec> layers = local_layers(input, outline.layouts, at);
     for (std::size_t l = 0; l < layers.size(); ++l) {
       const Size rows = layers[l].experts() > 0 ? at.expert_ranks * samples : samples;
       const auto seconds = [&](PassKind pass) {
@@ -124,36 +106,31 @@ const std::vector<PassCount>& StepBounds::passes(const PlanInput& input,
 
 std::vector<StepBound> StepBounds::of(PlanInput input, const std::vector<Size>& microbatches) {
   input.microbatches = 1;  // the stages do not depend on it
-  add_shared_rows(input);
-  for (LayerSpec& layer : input.model.layers)
-    layer.tiling = tiling_of(input.device, input.numerics.reproducible);
-  const std::vector<Layout> layouts = choose_layouts(input);
-  const std::vector<std::vector<Range>> stages = split_into_stages(input);
-  Size memory = 0, first_memory = 0;
-  std::vector<Size> elements;
-  for (const std::vector<Range>& chunks : stages) {
-    const StageState state = state_of(input, layouts, chunks);
-    if (elements.empty()) first_memory = state.memory_bytes;
-    memory = std::max(memory, state.memory_bytes);
-    elements.push_back(state.updates);
-  }
+  Plan outline = outline_plan(std::move(input));
+  std::vector<Size> memory;  // by stage
+  for (const StagePlan& stage : outline.stages) memory.push_back(most_state(outline.input, stage));
   // Rank 0 needs at least this much, so that it does not fit into a smaller cache.
-  const double bytes_per_second = machine_.highest_rate(first_memory);
-  std::vector<double> updates;
-  for (const Size count : elements)
+  const double bytes_per_second = machine_.highest_rate(memory.front());
+  std::vector<double> updates;  // by stage, of the last rank, which has the smallest shares
+  for (const StagePlan& stage : outline.stages) {
+    const StatePlan state =
+        plan_state(outline.input, stage.parameters.buckets, outline.input.mesh.num_ranks() - 1);
     updates.push_back(machine_.kernel_seconds +
-                      static_cast<double>(update_bytes(input, count)) / bytes_per_second);
+                      static_cast<double>(update_bytes(outline.input, state.moments())) /
+                          bytes_per_second);
+  }
   std::vector<StepBound> bounds;
   for (const Size number : microbatches) {
-    input.microbatches = number;
-    set_grains(input);
-    const std::vector<PassCount>& layers = passes(input, layouts, bytes_per_second);
+    outline.input.microbatches = number;
+    set_grains(outline.input);
+    const std::vector<PassCount>& layers = passes(outline, bytes_per_second);
     std::vector<std::vector<PassCount>> chunks;
-    for (const std::vector<Range>& stage : stages) {
+    for (const StagePlan& stage : outline.stages) {
       chunks.emplace_back();
-      for (const Range& chunk : stage) chunks.back().push_back(sum_of(layers, chunk));
+      for (const Range& chunk : stage.chunks) chunks.back().push_back(sum_of(layers, chunk));
     }
-    bounds.push_back({least_seconds(chunks, updates, input), memory});
+    bounds.push_back({least_seconds(chunks, updates, outline.input),
+                      *std::max_element(memory.begin(), memory.end())});
   }
   return bounds;
 }

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include <tessera/plan/plan_input.hpp>
+#include <tessera/plan/plan.hpp>
 #include <tessera/predict/machine.hpp>
 
 namespace tessera {
@@ -31,9 +31,9 @@ class StepBounds {
   std::vector<StepBound> of(PlanInput input, const std::vector<Size>& microbatches);
 
  private:
-  /// Returns the seconds of each layer's passes of the smallest microbatch.
-  const std::vector<PassCount>& passes(const PlanInput& input, const std::vector<Layout>& layouts,
-                                       double bytes_per_second);
+  /// Returns the seconds of each layer's passes of the smallest microbatch. `outline` is an
+  /// outline_plan().
+  const std::vector<PassCount>& passes(const Plan& outline, double bytes_per_second);
 
   const Machine& machine_;
   std::map<std::string, std::vector<PassCount>> passes_;  ///< by what determines them

@@ -9,7 +9,8 @@
 namespace tessera {
 namespace {
 
-constexpr std::size_t listed_ranges = 4096;  // of number_ranges(), which JSON documents contain
+// The largest numbers of ranges in texts and in JSON documents; the rest is given as a number.
+constexpr std::size_t shown_ranges = 6, listed_ranges = 4096;
 
 /// Returns the number of the part that holds `element` in a balanced split of `count` elements.
 Size part_with(Size count, Size parts, Size element) {
@@ -68,9 +69,9 @@ class RangeLister {
 
 }  // namespace
 
-void AxisClasses::separate(std::string_view name) {
-  const auto axis = mesh_->find(name);
-  for (Size c = 1; c < mesh_->size_of(name); ++c) begins_[*axis].insert(c);
+void AxisClasses::separate(const std::vector<std::size_t>& axes) {
+  for (const std::size_t axis : axes)
+    for (Size c = 1; c < mesh_->axes()[axis].size; ++c) begins_[axis].insert(c);
 }
 
 void AxisClasses::cut(const std::vector<std::size_t>& axes, Size place) {
@@ -97,8 +98,7 @@ std::vector<std::set<Size>> AxisClasses::cut_pieces(const Shape& shape, const Cu
       extents[of.dimension] = std::move(products);
       extents[d] = {1};
     }
-    for (const std::size_t axis : of.axes)
-      if (of.shift > 0) separate(mesh_->axes()[axis].name);
+    if (of.shift > 0) separate(of.axes);
     std::set<Size> counts;
     for (const Size whole : extents[of.dimension]) {
       cut(of.axes, whole / of.unit % parts);

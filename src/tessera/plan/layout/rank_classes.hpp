@@ -16,9 +16,6 @@
 
 namespace tessera {
 
-/// The largest number of ranges in a description of ranks; the rest is given as a number.
-inline constexpr std::size_t shown_ranges = 6;
-
 /// The classes of the coordinates of each axis. Two coordinates are of one class if every cut gives
 /// them equal extents. The parts of a balanced split become smaller once, so a class is a run of
 /// coordinates, and the number of classes depends on the tensors, not on the number of ranks.
@@ -26,8 +23,8 @@ class AxisClasses {
  public:
   explicit AxisClasses(const MeshShape& mesh) : mesh_(&mesh), begins_(mesh.num_axes(), {0}) {}
 
-  /// Makes each coordinate of an axis a class. Does nothing if the mesh does not have the axis.
-  void separate(std::string_view axis);
+  /// Makes each coordinate of these axes a class.
+  void separate(const std::vector<std::size_t>& axes);
   /// Separates, in every group of ranks over these axes, rank number `place` from the one before.
   void cut(const std::vector<std::size_t>& axes, Size place);
   /// Separates coordinates whose pieces of a tensor have other extents. Returns all extents that

@@ -21,12 +21,11 @@ void cut_parameter(AxisClasses& classes, const Plan& plan, const ParameterLayout
 
 /// Separates ranks with other numbers of samples. Returns the numbers of samples of a batch.
 std::set<Size> cut_samples(AxisClasses& classes, const PlanInput& input) {
+  const std::vector<std::size_t> axes = input.mesh.effective(batch_axes(input.mesh));
+  // Whole grains are no balanced split. There are at most as many ranks as grains.
+  if (input.numerics.reproducible) classes.separate(axes);
   Cuts cuts;
-  for (const std::size_t axis : input.mesh.effective(batch_axes(input.mesh))) {
-    cuts.push_back({0, {axis}});
-    // Whole grains are no balanced split. There are at most as many ranks as grains.
-    if (input.numerics.reproducible) classes.separate(input.mesh.axes()[axis].name);
-  }
+  for (const std::size_t axis : axes) cuts.push_back({0, {axis}});
   for (const Size samples : {input.samples, input.validation_samples})
     classes.cut_pieces({samples % input.batch_size}, cuts);
   return classes.cut_pieces({input.batch_size}, cuts).front();
@@ -35,8 +34,8 @@ std::set<Size> cut_samples(AxisClasses& classes, const PlanInput& input) {
 /// Separates ranks of `model` whose tensors of a microbatch have other numbers of rows or columns.
 void cut_activations(AxisClasses& classes, const Plan& plan, const std::set<Size>& samples) {
   const PlanInput& input = plan.input;
-  const auto model = input.mesh.find("model");
-  if (!model) return;
+  const std::vector<std::size_t> axes = input.mesh.effective(axes_of(RankSet::model, input));
+  const Size ways = plan.along(0).context_ranks;
   std::set<Size> extents;
   for (const StagePlan& stage : plan.stages)
     for (const Slot& slot : stage.slots) {
@@ -49,11 +48,11 @@ void cut_activations(AxisClasses& classes, const Plan& plan, const std::set<Size
       }
       for (const Size of_rank : samples)
         for (const Size m : {Size{0}, input.microbatches - 1})  // with the most and the fewest rows
-          for (const Size ways = input.mesh.size_of("context"); const Size c : {Size{0}, ways - 1})
+          for (const Size c : {Size{0}, ways - 1})
             extents.insert(balanced_split(of_rank, input.microbatches, m).count *
                            balanced_split(slot.positions(), ways, c).count);
     }
-  for (const Size extent : extents) classes.cut_pieces({extent}, {{0, {*model}}});
+  for (const Size extent : extents) classes.cut_pieces({extent}, {{0, axes}});
 }
 
 /// Returns classes of ranks with equal samples, extents of layers and sizes of parts of buckets.
@@ -62,7 +61,8 @@ void cut_activations(AxisClasses& classes, const Plan& plan, const std::set<Size
 AxisClasses classes_of(const Plan& plan, bool parameters) {
   const PlanInput& input = plan.input;
   AxisClasses classes(input.mesh);
-  for (const char* axis : {"pipeline", "context"}) classes.separate(axis);
+  for (const RankSet set : {RankSet::pipeline, RankSet::context})
+    classes.separate(input.mesh.effective(axes_of(set, input)));
   cut_activations(classes, plan, cut_samples(classes, input));
   for (const StagePlan& stage : plan.stages) {
     const ParameterLayout& layout = stage.parameters;
@@ -88,7 +88,7 @@ RankGroups<LocalPart> group_parts(const Plan& plan, Size stage, const Slot& slot
   const MeshShape& mesh = plan.input.mesh;
   const ParameterLayout& layout = plan.stages[stage].parameters;
   AxisClasses classes(mesh);
-  classes.separate("pipeline");
+  classes.separate(mesh.effective(axes_of(RankSet::pipeline, plan.input)));
   classes.cut_pieces(slot.shape, slot.cuts);
   if (slot.in_shares) cut_parameter(classes, plan, layout, layout.parameters[slot.parameter]);
   RankGroups<Size> of_stage = groups_of(classes);
