@@ -14,7 +14,7 @@ using Seconds = std::vector<double>;       // by kind
 using Members = std::vector<std::size_t>;  // kinds that do one piece of work together
 
 /// What changes while a step is simulated.
-struct State {
+struct SimulatedState {
   Seconds now;                       ///< the clocks
   Seconds lag;                       ///< lag since the last call
   std::map<RankSet, Seconds> links;  ///< by set and leader, the end of the group's latest call
@@ -206,7 +206,7 @@ class Simulator {
   const RankKinds& kinds_;
   StepWorks works_;
   Members all_;  ///< all kinds
-  State state_;
+  SimulatedState state_;
   std::map<Key, std::vector<Flight>> in_flight_;  ///< by leader, each started call
 };
 
