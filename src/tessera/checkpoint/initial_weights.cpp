@@ -54,7 +54,7 @@ std::vector<ExportedParameter> parameters_of(const ModelSpec& model, ExportNames
 }
 
 /// Returns the names of which the file has more.
-ExportNames names_in(const StoredArrays& arrays, const ModelSpec& model) {
+ExportNames naming_of(const StoredArrays& arrays, const ModelSpec& model) {
   const auto found = [&](ExportNames names) {
     Size count = 0;
     for (const ExportedParameter& one : parameters_of(model, names))
@@ -69,7 +69,7 @@ ExportNames names_in(const StoredArrays& arrays, const ModelSpec& model) {
 std::vector<std::string> differences(const StoredArrays& arrays, const ModelSpec& model) {
   std::vector<std::string> found;
   StoredArrays others = arrays;
-  for (const ExportedParameter& one : parameters_of(model, names_in(arrays, model))) {
+  for (const ExportedParameter& one : parameters_of(model, naming_of(arrays, model))) {
     const auto stored = others.extract(one.name);
     if (stored.empty())
       found.push_back(one.name + " is missing");
@@ -121,7 +121,7 @@ template <class T>
 Size read_safetensors(const SafetensorsFile& file, const StoredArrays& arrays,
                       const Communicator& ranks, const Engine<T>& engine) {
   const ModelSpec& model = engine.plan().input.model;
-  const ExportNames names = names_in(arrays, model);
+  const ExportNames names = naming_of(arrays, model);
   Size bytes = 0;
   for (const LocalTensor<StateOf<T>>& local :
        local_tensors(engine.plan(), ranks.rank(), engine, TensorRole::parameter)) {
