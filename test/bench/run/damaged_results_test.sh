@@ -60,7 +60,7 @@ launch compare before results
 expect_named "$journal" 'steps[0] = null: must be a number'
 damage study.json 's/"case_seconds": .*/"case_seconds": "long",/'
 launch compare before results
-expect_named study.json 'limits.case_seconds = "long": must be a number from'
+expect_named study.json 'limits.case_seconds = "long": must be a number'
 echo '[]' > "$here/results/study.json"
 launch compare before results
 expect_named study.json 'must hold a JSON object'
