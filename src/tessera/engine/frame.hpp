@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstddef>
 #include <vector>
 
 #include <tessera/base/alias.hpp>
@@ -36,7 +37,8 @@ class Frame {
       : mesh_(plan.input.mesh),
         rank_(rank),
         stage_(plan.stage(rank)),
-        memory_(allocate_vector<char>("tessera::activations", stage_.frame_bytes)) {}
+        memory_(allocate_vector<char>("tessera::activations", stage_.frame_bytes)),
+        extents_(stage_.slots.size()) {}
 
   /// Returns true if a slot has the compute type; else it has the state type.
   bool has_compute_type(SlotId id) const { return stage_.slots[id].type == dtype_of<T>(); }
@@ -73,18 +75,32 @@ class Frame {
     const Slot& slot = stage_.slots[id];
     const Storage& storage = stage_.storages[slot.storage];
     char* const first = memory_.data() + storage.offset;
-    Shape shape = local_shape(slot, batch.samples_of(slot.by_expert), mesh_, rank_);
-    const Size columns = shape.back();
-    shape.pop_back();
+    const Extents& extents = extents_of(id, batch.samples_of(slot.by_expert));
     return alias_matrix(
         reinterpret_cast<E*>(first + (batch.number % storage.instances) * storage.stride),
-        num_elements(shape), columns);
+        extents.rows, extents.columns);
+  }
+
+  /// The extents of a slot in the latest microbatch that used it. Most microbatches have equally
+  /// many samples, so that a warm step computes no shapes.
+  struct Extents {
+    Size samples = -1;
+    Size rows = 0, columns = 0;
+  };
+  const Extents& extents_of(SlotId id, Size samples) const {
+    Extents& extents = extents_[static_cast<std::size_t>(id)];
+    if (extents.samples != samples) {
+      const Shape shape = local_shape(stage_.slots[id], samples, mesh_, rank_);
+      extents = {samples, num_elements({shape.begin(), shape.end() - 1}), shape.back()};
+    }
+    return extents;
   }
 
   const MeshShape& mesh_;
   Size rank_;
   const StagePlan& stage_;
   Vector<char> memory_;
+  mutable std::vector<Extents> extents_;  ///< by slot
 };
 
 }  // namespace tessera
