@@ -56,7 +56,7 @@ struct ResumedFrom {
   Size step = 0;
 };
 
-/// Which training a store saves.
+/// The training that a store saves.
 struct TrainingStart {
   std::string fingerprint = "training";  ///< begins the name of a new folder
   std::optional<ResumedFrom> resumed{};

@@ -15,7 +15,7 @@
 
 namespace tessera {
 
-/// Where tensors are written.
+/// The file that ranks write tensors to.
 struct TensorFile {
   std::string path;
   std::vector<CheckpointTensor> tensors;

@@ -11,8 +11,8 @@
 
 namespace tessera {
 
-/// What users see of a plan: to_text() and to_json() render it. Ranks with equal values share an
-/// entry. The plan must outlive the document.
+/// The part of a plan that users see: to_text() and to_json() render it. Ranks with equal values
+/// share an entry. The plan must outlive the document.
 struct PlanDocument {
   PlanDocument(const Plan& plan, const Topology& topology, PlanParts parts);
 

@@ -13,7 +13,7 @@ namespace {
 using Seconds = std::vector<double>;       // by kind
 using Members = std::vector<std::size_t>;  // kinds that do one piece of work together
 
-/// What changes while a step is simulated.
+/// The numbers that change while a step is simulated.
 struct SimulatedState {
   Seconds now;                       ///< the clocks
   Seconds lag;                       ///< lag since the last call

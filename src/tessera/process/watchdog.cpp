@@ -137,7 +137,7 @@ class Watchdog {
   bool has_thread_ = false, has_ended_ = false;
   std::optional<Inquiry> inquiry_;
 
-  // Of linked processes.
+  // The fields from here on belong to linked processes.
   std::mutex link_mutex_;  ///< held by the thread while it uses MPI
   bool is_linked_ = false;
   MPI_Comm comm_ = MPI_COMM_NULL;  ///< never freed: messages may still be on their way

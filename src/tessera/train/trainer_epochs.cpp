@@ -16,8 +16,8 @@ namespace {
 
 void do_nothing() {}
 
-/// What happens between the steps of a training. Every rank calls the same hooks in the same order,
-/// so all functions may be collective.
+/// A part of the work between the steps of a training. Every rank calls the same hooks in the same
+/// order, so all functions may be collective.
 struct TrainingHook {
   std::function<void()> after_step = do_nothing;
   std::function<void()> after_epoch = do_nothing;  ///< after an epoch whose loss is finite
@@ -124,7 +124,7 @@ struct Trainer<T>::Epochs {
     if (found != trainer.after_steps_.end()) pause(found->second);
   }
 
-  /// With patience, a loss that is not finite is one that is no new smallest one.
+  /// A loss that is not finite is no new smallest one if there is patience; else it is an error.
   void validate() {
     is_best = false;
     if (!session.validates_after(epoch)) return;

@@ -34,7 +34,7 @@ inline bool never(const LayerSpec&) { return false; }
 /// function that makes its LayerSpec, in a file of its own.
 struct LayerRow {
   std::string_view name;
-  /// What the kind computes. The placements of its tensors follow from it.
+  /// The computation of the kind. The placements of its tensors follow from it.
   Expression expression;
   /// The sharding rules choose the index that `model` splits: those of the parameters or, without
   /// parameters, of the output. Otherwise the layer keeps the split of its inputs.

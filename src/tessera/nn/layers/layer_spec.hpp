@@ -104,11 +104,11 @@ struct LayerSpec {
   std::string name;          ///< name of the output: "layer1/output"
   std::string unit;          ///< parameters of one unit share a flat buffer: "layer1"
   std::vector<Size> inputs;  ///< numbers of the layers whose outputs it reads
-  /// By the letters of the kind's expression, without samples. ModelSpec::append sets the rows of a
-  /// sample from the first input, if they are missing.
+  /// The extent of each index of the kind's expression, by its letter, without samples.
+  /// ModelSpec::append sets the rows of a sample from the first input, if they are missing.
   std::map<char, Extent> sizes{};
   std::vector<ParameterSpec> parameters{};
-  /// What else the kind must know.
+  /// The settings of the kind beside its sizes.
   std::variant<std::monostate, Activation, FourierGrid, Routing, LatentDraw> settings{};
   GroupsKey groups{};
   /// The rank's rows of a sample, if `context` splits positions. If p has its whole extent,

@@ -63,8 +63,8 @@ struct Slot {
 Shape local_shape(const Slot& slot, Size samples, const MeshShape& mesh, Size rank,
                   std::optional<std::size_t> whole_along = {});
 
-/// What a move along one axis redistributes, as redistribute_along() reads it: the block that the
-/// ranks along the axis hold together, and its placements.
+/// The operand of redistribute_along() in a move along one axis: the block that the ranks along the
+/// axis hold together, and its placements.
 struct MovedBlock {
   Placement before, after;
   Shape shape;
