@@ -32,7 +32,7 @@ void apply(const Cut& cut, Piece& piece, const MeshShape& mesh, Size rank) {
   }
   const Size parts = mesh.group_size(cut.axes),
              number = (mesh.coordinate(rank, cut.axes) + parts - cut.shift) % parts;
-  const Range part = split_units(extent, cut.unit, parts, number);
+  const Range part = Split{extent / cut.unit, parts, cut.unit}.place(number);
   offset += part.begin;
   extent = part.count;
 }

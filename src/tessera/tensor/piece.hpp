@@ -26,7 +26,8 @@ struct Cut {
   std::size_t dimension = 0;
   /// Positions of axes in the mesh. Several axes cut as one, row-major: the last varies fastest.
   std::vector<std::size_t> axes;
-  /// Consecutive indices that stay together, such as the columns of one expert.
+  /// Consecutive indices that stay together, such as the columns of one expert. The number
+  /// divides the extent that is cut.
   Size unit = 1;
   /// So many dimensions, from `dimension` on, are cut as one: rows are samples and positions.
   std::size_t joined = 1;
@@ -40,13 +41,6 @@ using Cuts = std::vector<Cut>;
 
 /// Returns one cut for each axis whose placement is Shard, in the order of the mesh.
 Cuts cuts_of(const Placements& placements);
-
-/// Returns part `number` of n indices that are split into `parts` parts of whole units, balanced:
-/// the first parts have one unit more. `unit` divides n.
-constexpr Range split_units(Size n, Size unit, Size parts, Size number) {
-  const Range units = balanced_split(n / unit, parts, number);
-  return {units.begin * unit, units.count * unit};
-}
 
 /// Replaces a piece by the part that `rank` gets of it. Joined dimensions become one: the first has
 /// the product of their extents, and the others have 1.

@@ -102,8 +102,8 @@ std::vector<std::set<Size>> AxisClasses::cut_pieces(const Shape& shape, const Cu
     std::set<Size> counts;
     for (const Size whole : extents[of.dimension]) {
       cut(of.axes, whole / of.unit % parts);
-      counts.insert(split_units(whole, of.unit, parts, 0).count);
-      counts.insert(split_units(whole, of.unit, parts, parts - 1).count);
+      const Split split{whole / of.unit, parts, of.unit};
+      counts.insert({split.count(0), split.count(parts - 1)});
     }
     extents[of.dimension] = std::move(counts);
   }
