@@ -10,107 +10,73 @@ tests=$(cd "$(dirname "$0")" && pwd)
 # shellcheck source=script_support.sh
 source "$(dirname "$0")/script_support.sh"
 
-# expect_one_message PIECE: one rank prints it. Launchers add lines about the exit code.
-expect_one_message() {
-  [ "$(grep -c '^tessera: error: ' "$err")" -eq 1 ] || fail "not one error"
-  grep -qF -- "$1" "$err" || fail "stderr lacks '$1'"
-}
-
 tutorial=("$inputs/tutorial.toml" --set training.num_epochs=5 --set checkpoint.directory=saves)
 begin whole
-launch run "$inputs/tutorial.toml" --set training.num_epochs=5 --json out.json
-expect_code 0
+succeeds run "$inputs/tutorial.toml" --set training.num_epochs=5 --json out.json
 expect_json /checkpoints 0
 losses=$(json /epoch_losses)
 
 # Threads write the same checkpoints in the background.
 begin async
 async=("${tutorial[@]}" --set checkpoint.async=true --set checkpoint.on_failure=continue --set checkpoint.every_steps=7)
-launch run "${async[@]}" --until 1000 --json out.json
-expect_code 6
-launch run "${async[@]}" --resume --json out.json
-expect_code 0
+ends_with 6 run "${async[@]}" --until 1000 --json out.json
+succeeds run "${async[@]}" --resume --json out.json
 expect_line " +Checkpoints: +6 in .*, the last one is $(saved 40)"
-expect_json /epoch_losses "$losses"
-expect_json /failed_checkpoints 0
+expect_json /epoch_losses "$losses" /failed_checkpoints 0
 expect_json /measured/checkpoint_bytes_written "$(json /planned/checkpoint_bytes_written)"
 expect_json /measured/checkpoint_bytes_written 27720
-launch checkpoint verify "$(saved 40)"
-expect_code 0
+succeeds checkpoint verify "$(saved 40)"
 
 begin stops-and-goes-on
-launch run "${tutorial[@]}" --resume
-expect_code 1
-expect_one_message "--resume: there is no checkpoint in saves"
-launch run "${tutorial[@]}" --until 1000 --resume-if-present --json out.json
-expect_code 6
+rejects "--resume: there is no checkpoint in saves" run "${tutorial[@]}" --resume
+ends_with 6 run "${tutorial[@]}" --until 1000 --resume-if-present --json out.json
 expect_line "Stopped on request after 2 steps and 0 of 5 epochs; resume with --resume $(saved 2)"
-expect_json /stopped true
-expect_json /checkpoints 1
-expect_json /initial_loss null
-launch run "${tutorial[@]}" --set checkpoint.every_steps=7 --resume-if-present --json out.json
-expect_code 0
+expect_json /stopped true /checkpoints 1 /initial_loss null
+succeeds run "${tutorial[@]}" --set checkpoint.every_steps=7 --resume-if-present --json out.json
 expect_line " +Resumed at: +step 2"
 expect_line " +Checkpoints: +6 in [0-9.]+ (ns|us|ms|s), the last one is $(saved 40)"
-expect_json /epoch_losses "$losses"
-expect_json /resumed_at 2
-expect_json /steps 38
+expect_json /epoch_losses "$losses" /resumed_at 2 /steps 38
 expect_json /measured/checkpoint_bytes_written "$(json /planned/checkpoint_bytes_written)"
-expect_json /measured/checkpoint_bytes_read 4620
-expect_json /measured/checkpoint_bytes_written 27720
+expect_json /measured/checkpoint_bytes_read 4620 /measured/checkpoint_bytes_written 27720
 
 # A run with no steps left says so and prints no rates.
-launch run "${tutorial[@]}" --resume-if-present --json out.json
-expect_code 0
+succeeds run "${tutorial[@]}" --resume-if-present --json out.json
 expect_line " +Steps: +none was left"
 ! grep -qE "Time per step|Samples/s" "$out" || fail "it gives rates of no steps"
 [ "$(tail -n 1 "$out")" = "Nothing was left to train: the checkpoint is that of the last epoch." ] ||
   fail "the last line is '$(tail -n 1 "$out")'"
-expect_json /seconds_per_step null
-expect_json /samples_per_second null
-expect_json /steps 0
-expect_json /epoch_losses "$losses"
+expect_json /seconds_per_step null /samples_per_second null /steps 0 /epoch_losses "$losses"
 
 # Checkpoints can be shown, verified, and resumed on one rank and with another strategy.
 launcher=()
 of35=$(saved 35)
-launch checkpoint show "$of35"
-expect_code 0
+succeeds checkpoint show "$of35"
 expect_line "Step: +35, after 4 of 5 epochs and 3 steps of the next one"
 expect_line "Written by: +tessera .*, on $ranks ranks, mesh \[\"data\"\] \[$ranks\], strategy data"
 expect_line " +layer1/kernel +float32 +\(4, 64\) +1,024 B +embed, mlp"
-launch checkpoint verify "$of35"
-expect_code 0
+succeeds checkpoint verify "$of35"
 expect_line "$of35: intact: 4,620 B of arrays match their checksums"
-launch run "${tutorial[@]}" --resume "$of35" --json out.json
-expect_code 0
+succeeds run "${tutorial[@]}" --resume "$of35" --json out.json
 expect_near "the final loss on one rank" "$(json /final_loss)" "$(sed 's/.*,//; s/]//' <<< "$losses")" 1e-4
 launcher=("${several[@]}")
-launch run "${tutorial[@]}" --strategy fsdp --mesh "fsdp=$ranks" --resume "$of35" --json out.json
-expect_code 0
+succeeds run "${tutorial[@]}" --strategy fsdp --mesh "fsdp=$ranks" --resume "$of35" --json out.json
 expect_near "the final loss with fsdp" "$(json /final_loss)" "$(sed 's/.*,//; s/]//' <<< "$losses")" 1e-4
 
 # Every command reports a damaged file in one line.
 cp "$here/$of35" "$here/damaged.safetensors"
-size=$(stat -c %s "$here/$of35")
-printf '\x55' | dd of="$here/damaged.safetensors" bs=1 seek=$((size - 100)) conv=notrunc status=none
+printf '\x55' | dd of="$here/damaged.safetensors" bs=1 seek=$(($(stat -c %s "$here/$of35") - 100)) conv=notrunc status=none
 for command in "checkpoint verify damaged.safetensors" "run $inputs/tutorial.toml --resume damaged.safetensors"; do
   # shellcheck disable=SC2086 # words
-  launch $command
-  expect_code 1
-  expect_one_message "damaged.safetensors: "
+  rejects "damaged.safetensors: " $command
 done
 # NumPy computes the printed loss from the exported parameters.
 begin export
 launcher=()
-launch run "${tutorial[@]}" --set data.validation_samples=64 --export run
-expect_code 0
+succeeds run "${tutorial[@]}" --set data.validation_samples=64 --export run
 of40=$(saved 40)
-launch checkpoint export "$of40" -o model.safetensors
-expect_code 0
+succeeds checkpoint export "$of40" -o model.safetensors
 expect_line "model.safetensors: 4 arrays from $of40"
-launch checkpoint export "$of40" --format safetensors --names pytorch
-expect_code 0
+succeeds checkpoint export "$of40" --format safetensors --names pytorch
 expect_line "${of40/.safetensors/.pytorch.safetensors}: 4 arrays from $of40"
 if [ -n "${PYTHON:-}" ]; then
   (cd "$here" && "$PYTHON" -B "$tests/../../scripts/npz.py" model.safetensors &&
@@ -124,18 +90,11 @@ if [ -n "${PYTHON:-}" ]; then
     expect_one_error "error: ${file%%:*}: ${file#*:}"
   done
 fi
-launch checkpoint export "$of40" --format npz
-expect_code 1
-expect_one_message "--format: must be safetensors; scripts/npz.py converts that to npz"
-launch checkpoint export "$of40" --dtype bfloat16 -o half.safetensors
-expect_code 0
+rejects "--format: must be safetensors; scripts/npz.py converts that to npz" checkpoint export "$of40" --format npz
+succeeds checkpoint export "$of40" --dtype bfloat16 -o half.safetensors
 [ "$(stat -c %s "$here/half.safetensors")" -lt "$(stat -c %s "$here/model.safetensors")" ] || fail "bfloat16 is not smaller"
-launch checkpoint export "$of40" --dtype int32
-expect_code 1
-expect_one_message "--dtype = int32: must be one of float64, float32, bfloat16, float16"
-launch checkpoint export "$of40" -o /dev/null/model.npz
-expect_code 1
-expect_one_message "/dev/null/model.npz: cannot be written: Not a directory"
+rejects "--dtype = int32: must be one of float64, float32, bfloat16, float16" checkpoint export "$of40" --dtype int32
+rejects "/dev/null/model.npz: cannot be written: Not a directory" checkpoint export "$of40" -o /dev/null/model.npz
 launcher=("${several[@]}")
 
 # A training starts from exported parameters, and the same command resumes it.
@@ -143,60 +102,43 @@ begin init-from
 from=$work/export/model.safetensors
 start=("$inputs/tutorial.toml" --set training.num_epochs=5 --set data.validation_samples=64
   --set "checkpoint.init_from=$from" --set training.learning_rate=0.0005)
-launch run "${start[@]}" --json out.json
-expect_code 0
+succeeds run "${start[@]}" --json out.json
 expect_line " +Started from: +$from"
 expect_json /init_from "$from"
 losses=$(json /epoch_losses)
 awk -v a="$(json /initial_loss)" 'BEGIN { exit !(a < 13) }' || fail "the first loss is $(json /initial_loss)"
 start+=(--set checkpoint.directory=saves --json out.json)
-launch run "${start[@]}" --resume-if-present --until 1000
-expect_code 6
-launch run "${start[@]}" --resume-if-present
-expect_code 0
-expect_json /init_from ""
-expect_json /resumed_at 2
-expect_json /epoch_losses "$losses"
-launch run "${start[@]}" --resume "$(saved 2)"
-expect_code 0
-expect_json /init_from ""
-expect_json /resumed_at 2
-expect_json /epoch_losses "$losses"
-launch run "${start[@]}" --set 'model.widths=[4, 65, 1]' --set checkpoint.directory=others
-expect_code 1
-expect_one_message "does not fit the model: layer1/kernel has shape (4, 64), not (4, 65); layer1/bias has"
+ends_with 6 run "${start[@]}" --resume-if-present --until 1000
+succeeds run "${start[@]}" --resume-if-present
+expect_json /init_from "" /resumed_at 2 /epoch_losses "$losses"
+succeeds run "${start[@]}" --resume "$(saved 2)"
+expect_json /init_from "" /resumed_at 2 /epoch_losses "$losses"
+rejects "does not fit the model: layer1/kernel has shape (4, 64), not (4, 65); layer1/bias has" \
+  run "${start[@]}" --set 'model.widths=[4, 65, 1]' --set checkpoint.directory=others
 [ ! -e "$here/others" ] || fail "it made a directory before it read the weights"
 
 # It ends early, and names the checkpoint with the smallest validation loss.
 begin patience
 early=("${tutorial[@]}" --set data.validation_samples=64 --set training.num_epochs=200 --set training.patience=2
   --set training.learning_rate=0.3 --json out.json)
-launch run "${early[@]}"
-expect_code 0
+succeeds run "${early[@]}"
 expect_line "Stopped early after [0-9]+ of 200 epochs: 2 validations in a row had no new smallest loss."
-expect_json /stopped_early true
-expect_json /stopped false
+expect_json /stopped_early true /stopped false
 best=$(json /best_checkpoint)
 expect_line " +Best checkpoint: +$best"
 epochs=$(json /validation/smallest/epoch)
 [ "$(json /steps)" -eq $((8 * (epochs + 2))) ] || fail "$(json /steps) steps, and the best was epoch $epochs"
 [ "$best" = "$(saved $((8 * epochs)))" ] || fail "the best checkpoint is $best"
 [ -e "$here/$best" ] || fail "$best does not exist"
-launch run "${early[@]}" --resume-if-present
-expect_code 0
+succeeds run "${early[@]}" --resume-if-present
 expect_json /steps 0
 expect_line "Stopped early after .*"
 
 begin bad
-launch run "$inputs/tutorial.toml" --resume
-expect_code 1
-expect_one_message "--resume: needs checkpoint.directory"
-launch run "$inputs/tutorial.toml" --until 1000
-expect_code 1
-expect_one_message "--until = 1000: needs checkpoint.directory"
-launch run "$inputs/tutorial.toml" --set checkpoint.directory=/dev/null/saves
-expect_code 1
-expect_one_message "checkpoint.directory = /dev/null/saves: must be a directory that exists or can be created"
+rejects "--resume: needs checkpoint.directory" run "$inputs/tutorial.toml" --resume
+rejects "--until = 1000: needs checkpoint.directory" run "$inputs/tutorial.toml" --until 1000
+rejects "checkpoint.directory = /dev/null/saves: must be a directory that exists or can be created" \
+  run "$inputs/tutorial.toml" --set checkpoint.directory=/dev/null/saves
 expect_files
 
 # stop_by NAME SIGNALS FILE ARGUMENTS...: sends signals to a run when FILE appears in its directory.
@@ -204,23 +146,19 @@ launcher=()
 handles_int=()
 stop_by() {
   begin "$1"
-  local signals=$2 file=$3 process trained signal wait
+  local signals=$2 file=$3 process trained signal
   shift 3
   (cd "$here" && exec timeout 60 ${handles_int[@]+"${handles_int[@]}"} "$program" run "${tutorial[@]}" \
     --set training.num_epochs=10000000 "$@" --quiet) > "$out" 2> "$err" &
   process=$!
-  for ((wait = 0; wait < 2000; ++wait)); do
-    compgen -G "$here/saves/$file" > /dev/null && break
-    sleep 0.01
-  done
+  wait_until compgen -G "$here/saves/$file"
   # Sends to the program itself, because timeout passes on SIGTERM only.
   trained=$(pgrep -P $process)
   for signal in $signals; do kill -"$signal" "$trained"; done
   wait $process
   code=$?
   expect_code 6
-  launch checkpoint verify "$(cd "$here" && compgen -G 'saves/*/step_*.safetensors' | tail -n 1)"
-  expect_code 0
+  succeeds checkpoint verify "$(cd "$here" && compgen -G 'saves/*/step_*.safetensors' | tail -n 1)"
   ! compgen -G "$here/saves/*/*.unfinished" || fail "a file is left that is not finished"
 }
 stop_by signal USR1 '*/step_*.safetensors' --set checkpoint.every_steps=1000

@@ -22,37 +22,28 @@ expect_nodes() {
   [[ -p $here/fifo && -L $here/link && -d $here/directory ]] || fail "a node was replaced"
   [ "${#kinds[@]}" -eq 3 ] || [ -c "$here/zero" ] || fail "the device was replaced"
 }
-# rejects NODE PIECE ARGUMENT...: the program prints one error at once and nothing else.
-rejects() {
-  local node=$1 piece=$2
-  shift 2
-  (cd "$here" && timeout --kill-after=5 60 "$program" "$@") > "$out" 2> "$err"
-  code=$?
-  expect_code 1
-  expect_one_error "$piece: must be a regular file, not a ${node#*:}"
+# rejects_node NODE PIECE ARGUMENT...: the program prints one error at once and nothing else.
+rejects_node() {
+  rejects "$2: must be a regular file, not a ${1#*:}" "${@:3}"
   [ ! -s "$out" ] || fail "$* printed $(head -1 "$out")"
 }
 
 begin outputs
 make_nodes
-launch run "${tutorial[@]}" --quiet --set checkpoint.directory=saves
-expect_code 0
+succeeds run "${tutorial[@]}" --quiet --set checkpoint.directory=saves
 saved=$(saved 16)
 for kind in "${kinds[@]}"; do
   node=${kind%:*}
-  rejects "$kind" "--json = $node" plan "${tutorial[@]}" --json "$node"
-  rejects "$kind" "-o = $node" checkpoint export "$saved" -o "$node"
+  rejects_node "$kind" "--json = $node" plan "${tutorial[@]}" --json "$node"
+  rejects_node "$kind" "-o = $node" checkpoint export "$saved" -o "$node"
 done
-rejects fifo:FIFO "--json = fifo" run "${tutorial[@]}" --json fifo
+rejects_node fifo:FIFO "--json = fifo" run "${tutorial[@]}" --json fifo
 mkdir "$here/arrays"
 mkfifo "$here/arrays/prediction.npy"
-rejects fifo:FIFO "--export = arrays/prediction.npy" run "${tutorial[@]}" --export arrays
-launch checkpoint export "$saved" -o "$saved"
-expect_code 1
-expect_one_error "-o = $saved: must be another file than checkpoint = $saved"
+rejects_node fifo:FIFO "--export = arrays/prediction.npy" run "${tutorial[@]}" --export arrays
 rm "$here/$saved"
 mkfifo "$here/$saved"
-rejects fifo:FIFO "$saved" run "${tutorial[@]}" --quiet --set checkpoint.directory=saves --resume
+rejects_node fifo:FIFO "$saved" run "${tutorial[@]}" --quiet --set checkpoint.directory=saves --resume
 expect_nodes
 [[ -p $here/$saved && -p $here/arrays/prediction.npy ]] || fail "a FIFO was replaced"
 
@@ -61,10 +52,14 @@ limited() {
   (cd "$here" && ulimit -f "$1" && exec timeout --kill-after=5 60 "$program" "${@:2}") > "$out" 2> "$err"
   code=$?
 }
+# The limit stands for a full disk. The old file stays.
 begin file-size-limit
+echo '"old"' > "$here/out.json"
 limited 1 plan "${tutorial[@]}" --tensors --json out.json
 expect_code 1
 expect_one_error "cannot write out.json: File too large"
+expect_files out.json
+expect_json "" old
 large=(run "${tutorial[@]}" --quiet --set 'model.widths=[4,600000,1]' --set training.num_epochs=1 --set data.samples=64
   --set checkpoint.directory=saves)
 limited 20000 "${large[@]}"
@@ -74,8 +69,7 @@ grep -q 'error: saves/.*/step_0000000002.safetensors' "$err" || fail "the file i
 limited 20000 "${large[@]}" --set checkpoint.every_steps=1 --set checkpoint.on_failure=continue --json out.json
 expect_code 1
 [ "$(grep -c 'File too large; continuing without this checkpoint' "$err")" -eq 1 ] || fail "not one warning"
-expect_json /steps 2
-expect_json /failed_checkpoints 2
+expect_json /steps 2 /failed_checkpoints 2
 [ -z "$(ls -A "$here/saves")" ] || fail "left $(ls -A "$here/saves")"
 
 begin links
@@ -85,10 +79,8 @@ for name in out.json model.safetensors arrays/x.npy; do
   ln -s "$here/far/$(basename $name)" "$here/$name"
 done
 for _ in first again; do
-  launch run "${tutorial[@]}" --quiet --json out.json --export arrays --set checkpoint.directory=saves
-  expect_code 0
-  launch checkpoint export "$(saved 16)" -o model.safetensors
-  expect_code 0
+  succeeds run "${tutorial[@]}" --quiet --json out.json --export arrays --set checkpoint.directory=saves
+  succeeds checkpoint export "$(saved 16)" -o model.safetensors
 done
 for name in out.json model.safetensors arrays/x.npy; do
   [ -L "$here/$name" ] || fail "replaced the link $name"
@@ -100,25 +92,23 @@ begin inputs
 make_nodes
 for kind in "${kinds[@]}"; do
   node=${kind%:*}
-  rejects "$kind" "$node" plan "$node"
-  rejects "$kind" "$node" plan "${tutorial[@]}" --machine "$node"
-  rejects "$kind" "$node" checkpoint verify "$node"
+  rejects_node "$kind" "$node" plan "$node"
+  rejects_node "$kind" "$node" plan "${tutorial[@]}" --machine "$node"
+  rejects_node "$kind" "$node" checkpoint verify "$node"
 done
 node=fifo:FIFO
-rejects $node fifo run "${tutorial[@]}" --resume fifo
-rejects $node "data.x = fifo" run "${tutorial[@]}" --set data.kind=npy --set data.x=fifo --set data.y=fifo
-rejects $node "data.file = fifo" run "$inputs/vae.toml" --set data.kind=idx --set data.file=fifo
-rejects $node "data.file = fifo" run "${tutorial[@]}" --set data.kind=hdf5 --set data.file=fifo --set data.x=x --set data.y=y
+rejects_node $node fifo run "${tutorial[@]}" --resume fifo
+rejects_node $node "data.x = fifo" run "${tutorial[@]}" --set data.kind=npy --set data.x=fifo --set data.y=fifo
+rejects_node $node "data.file = fifo" run "$inputs/vae.toml" --set data.kind=idx --set data.file=fifo
+rejects_node $node "data.file = fifo" run "${tutorial[@]}" --set data.kind=hdf5 --set data.file=fifo --set data.x=x --set data.y=y
 mkdir -p "$here/saves/one"
 mkfifo "$here/saves/one/step_0000000008.safetensors"
-rejects $node saves/one/step_0000000008.safetensors run "${tutorial[@]}" --set checkpoint.directory=saves --resume
+rejects_node $node saves/one/step_0000000008.safetensors run "${tutorial[@]}" --set checkpoint.directory=saves --resume
 expect_nodes
 # On several ranks, one of them reports the error and none waits.
 launcher=("${several[@]}")
-launch run fifo
+rejects "fifo: must be a regular file" run fifo
 launcher=()
-expect_code 1
-[ "$(grep -c '^tessera: error: fifo: must be a regular file' "$err")" -eq 1 ] || fail "$(cat "$err")"
 
 # Permissions do not stop root: run as another user.
 as_user=()
@@ -139,7 +129,6 @@ if "${as_user[@]}" "$program" --version > /dev/null 2>&1; then
     chmod 700 "$here/saves"
     expect_code 1
     expect_one_error "$piece"
-    ! grep -q unexpected "$err" || fail "$(cat "$err")"
   }
   resumed=(run "${tutorial[@]}" --set checkpoint.directory=saves)
   for flag in --resume --resume-if-present; do
@@ -158,14 +147,12 @@ else
 fi
 # A dangling link is no checkpoint.
 ln -s nowhere "$here/$(dirname "$(saved 16)")/step_0000000099.safetensors"
-launch run "${tutorial[@]}" --quiet --set checkpoint.directory=saves --resume --json out.json
-expect_code 0
+succeeds run "${tutorial[@]}" --quiet --set checkpoint.directory=saves --resume --json out.json
 expect_json /resumed_at 16
 
 # Names of files may be any bytes.
 begin names
-launch run "${tutorial[@]}" --quiet --set checkpoint.directory=$'"\xff"' --json $'out\xfe.json'
-expect_code 0
+succeeds run "${tutorial[@]}" --quiet --set checkpoint.directory=$'"\xff"' --json $'out\xfe.json'
 [ -s "$here/"$'out\xfe.json' ] || fail "wrote $(ls "$here")"
 
 # A full standard output does not prevent the files.
@@ -202,10 +189,7 @@ mkdir "$here/gone"
 (cd "$here" && exec timeout 100 "$program" run "$inputs/tutorial.toml" --set training.num_epochs=20000 \
   --json gone/out.json --export arrays) > "$out" 2> "$err" &
 process=$!
-for ((wait = 0; wait < 1000; ++wait)); do
-  grep -q "Training\.\.\." "$out" && break
-  sleep 0.01
-done
+wait_until grep "Training\.\.\." "$out"
 rmdir "$here/gone"
 wait $process
 code=$?

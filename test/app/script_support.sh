@@ -42,18 +42,37 @@ expect_files() {
   [ "$found" = "$*" ] || fail "left '$found', expected '$*'"
 }
 
-expect_line() { grep -qxE -- "$1" "$out" || fail "no line '$1' in
-$(cat "$out")"; }
+# expect_line REGEX...: each matches a whole line of stdout.
+expect_line() {
+  local line
+  for line in "$@"; do grep -qxE -- "$line" "$out" || fail "no line '$line' in
+$(cat "$out")"; done
+}
 
 expect_silence() {
   [ ! -s "$out" ] || fail "wrote to stdout: $(head -3 "$out")"
   [ ! -s "$err" ] || fail "wrote to stderr"
 }
 
-# expect_one_error PIECE: stderr is one line that contains PIECE.
+# expect_one_error PIECE: stderr is one line, which contains PIECE. Launchers add lines of their own.
 expect_one_error() {
-  [ "$(wc -l < "$err")" -eq 1 ] || fail "$(wc -l < "$err") lines on stderr, expected 1"
+  local ours=.
+  if [ -n "${launcher[*]-}" ]; then ours='^tessera: (error|warning): '; fi
+  [ "$(grep -cE -- "$ours" "$err")" -eq 1 ] || fail "not one error"
   grep -qF -- "$1" "$err" || fail "stderr lacks '$1'"
+}
+
+# ends_with CODE ARGUMENT...; succeeds ARGUMENT...: launches the program, which ends with this exit code.
+ends_with() {
+  launch "${@:2}"
+  expect_code "$1"
+}
+succeeds() { ends_with 0 "$@"; }
+
+# rejects PIECE ARGUMENT...: the program prints one error with PIECE and ends with exit code 1.
+rejects() {
+  ends_with 1 "${@:2}"
+  expect_one_error "$1"
 }
 
 # expect_near WHAT VALUE WANTED TOLERANCE
@@ -62,12 +81,25 @@ expect_near() {
     'BEGIN { exit !(v ~ /^-?[0-9]/ && v - w <= t && w - v <= t) }' || fail "$1 is '$2', expected $3"
 }
 
+# wait_until COMMAND...: waits for at most 20 s until the command succeeds.
+wait_until() {
+  local i
+  for ((i = 0; i < 2000; ++i)); do
+    if "$@" > /dev/null; then return; fi
+    sleep 0.01
+  done
+}
+
 # json POINTER: prints the value in $here/out.json.
 json() { "$json_get" "$here/out.json" "$1" 2>&1; }
+# expect_json [POINTER VALUE]...
 expect_json() {
   local value
-  value=$(json "$1")
-  [ "$value" = "$2" ] || fail "$1 is '$value', expected '$2'"
+  while (($# > 0)); do
+    value=$(json "$1")
+    [ "$value" = "$2" ] || fail "$1 is '$value', expected '$2'"
+    shift 2
+  done
 }
 
 conclude() {

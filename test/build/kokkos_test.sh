@@ -40,16 +40,10 @@ make_path() {
   done
 }
 
-expect_refusal() {
-  expect_code 1
-  expect_one_error "error: $1"
-}
-
 # refuses NAME PIECE ARGUMENTS...: expects an error that has PIECE, before anything is written.
 refuses() {
   begin "$1"
-  launch "${@:3}"
-  expect_refusal "$2"
+  rejects "error: $2" "${@:3}"
   expect_files
 }
 
@@ -62,41 +56,35 @@ refuses no_source "--source 'nowhere': has no kokkos/CMakeLists.txt" --source no
 begin no_kernels
 make_sources
 rm -r "$here/sources/kokkos-kernels"
-launch --source sources --prefix out
-expect_refusal "--source 'sources': has no kokkos-kernels/CMakeLists.txt"
+rejects "error: --source 'sources': has no kokkos-kernels/CMakeLists.txt" --source sources --prefix out
 expect_files sources
 
 begin no_version
 make_sources
 echo > "$here/sources/kokkos/CMakeLists.txt"
-launch --source sources --prefix out
-expect_refusal "$here/sources/kokkos/CMakeLists.txt sets no Kokkos_VERSION_MAJOR"
+rejects "error: $here/sources/kokkos/CMakeLists.txt sets no Kokkos_VERSION_MAJOR" --source sources --prefix out
 expect_files sources
 
 begin no_nvcc
 make_path
-PATH=$here/bin launch --backend cuda --arch HOPPER90 --prefix out
-expect_refusal "no nvcc in PATH"
+PATH=$here/bin rejects "error: no nvcc in PATH" --backend cuda --arch HOPPER90 --prefix out
 expect_files bin
 
 begin no_gpu_arch
 make_path
 ln -s "$here/bin/env" "$here/bin/nvcc"
-PATH=$here/bin launch --backend cuda --prefix out
-expect_refusal "--backend cuda needs --arch"
+PATH=$here/bin rejects "error: --backend cuda needs --arch" --backend cuda --prefix out
 expect_files bin
 
 begin no_pip
 make_path
-PATH=$here/bin launch --prefix out
-expect_refusal "no pip in PATH"
+PATH=$here/bin rejects "error: no pip in PATH" --prefix out
 expect_files bin out.log
 
 # The log stays, because the error points to it.
 if command -v pip3 > "$work/pip" || command -v pip > "$work/pip"; then
   begin no_network
-  launch --prefix out
-  expect_refusal "pip could not download pycompadre 1.7.6; check the network"
+  rejects "error: pip could not download pycompadre 1.7.6; check the network" --prefix out
   expect_line "-- The release archives cannot be downloaded; using the Python packages that hold Kokkos"
   expect_files out.log
 
@@ -107,8 +95,7 @@ if command -v pip3 > "$work/pip" || command -v pip > "$work/pip"; then
   echo "open('$here/ran', 'w')" > "$here/$archive/setup.py"
   tar -C "$here" -czf "$work/links/$archive.tar.gz" "$archive"
   rm -r "${here:?}/$archive"
-  launch --prefix out
-  expect_refusal "pip could not download ${archive%-*} ${archive##*-}: its archive has a wrong checksum"
+  rejects "error: pip could not download ${archive%-*} ${archive##*-}: its archive has a wrong checksum" --prefix out
   expect_files out.log
 fi
 
@@ -124,8 +111,7 @@ while read -r package version checksum; do
   sed -i "s/$checksum/$(sha256sum "$archive" | cut -d ' ' -f 1)/" "$here/scripts/kokkos.sh"
 done < <(awk '$2 ~ /openmp/ && NF == 4 { print $1, $3, $4 }' "$program")
 script=$program program=$here/scripts/kokkos.sh
-launch --prefix out
-expect_code 0
+succeeds --prefix out
 expect_line "-- Downloaded the release archive of kokkos 4.5.01"
 expect_line "-- Downloaded the release archive of kokkos-kernels 4.5.01"
 expect_line "-- Installed Kokkos 4.5.01 openmp"
@@ -145,8 +131,7 @@ printf '#!/bin/sh\necho sm_75\necho sm_90\n' > "$here/bin/nvcc"
 printf '#!/bin/sh\ndefault_arch="sm_70"\ncuda_args=""\n' > "$here/sources/kokkos/bin/nvcc_wrapper"
 echo 'install(PROGRAMS bin/nvcc_wrapper DESTINATION bin)' >> "$here/sources/kokkos/CMakeLists.txt"
 chmod +x "$here/bin/nvcc"
-PATH=$here/bin:$PATH launch --source sources --prefix out --backend cuda --arch ZEN4
-expect_code 0
+PATH=$here/bin:$PATH succeeds --source sources --prefix out --backend cuda --arch ZEN4
 grep -qx 'default_arch=sm_75' "$here/out/bin/nvcc_wrapper" || fail "compiles for a GPU that nvcc does not know"
 grep -qx "cuda_args='-include $here/out/include/tessera_cuda13.hpp'" "$here/out/bin/nvcc_wrapper" ||
   fail "does not include what CUDA 13 needs: $(cat "$here/out/bin/nvcc_wrapper")"
@@ -155,39 +140,33 @@ expect_files bin out sources
 
 begin unknown_arch
 make_sources
-launch --source sources --prefix out --arch ZEN9
-expect_refusal "--arch 'ZEN9': Kokkos 4.6.02 knows only ZEN4"
+rejects "error: --arch 'ZEN9': Kokkos 4.6.02 knows only ZEN4" --source sources --prefix out --arch ZEN9
 expect_files out.log sources
 
 begin not_ours
 mkdir "$here/out"
 touch "$here/out/file"
 make_sources
-launch --source sources --prefix out
-expect_refusal "$here/out exists and was not made by this script"
+rejects "error: $here/out exists and was not made by this script" --source sources --prefix out
 expect_files out sources
 
 begin failed_then_whole
 make_sources
 echo 'message(FATAL_ERROR "no BLAS")' >> "$here/sources/kokkos-kernels/CMakeLists.txt"
-launch --source sources --prefix out
-expect_refusal "cannot configure kokkos-kernels; see $here/out.log"
+rejects "error: cannot configure kokkos-kernels; see $here/out.log" --source sources --prefix out
 grep -q "no BLAS" "$here/out.log" || fail "the log does not say why"
 expect_files out.log sources
 make_sources
-launch --source sources --prefix out --arch ZEN4
-expect_code 0
+succeeds --source sources --prefix out --arch ZEN4
 [ "$(tail -n 1 "$out")" = "$here/out" ] || fail "does not end with the prefix"
 grep -qx "# $here/out" "$here/out/lib/cmake/Kokkos/KokkosConfig.cmake" || fail "names the temporary directory"
 expect_files out sources
 rm -r "$here/sources/kokkos/CMakeLists.txt"
 make_sources
-launch --source sources --prefix out --arch ZEN4
-expect_code 0
+succeeds --source sources --prefix out --arch ZEN4
 expect_line "-- Kokkos is complete there; nothing to do"
 [ "$(tail -n 1 "$out")" = "$here/out" ] || fail "does not end with the prefix"
-launch --source sources --prefix out --backend serial
-expect_refusal "$here/out is Kokkos 4.6.02 openmp ZEN4, not Kokkos 4.6.02 serial"
+rejects "error: $here/out is Kokkos 4.6.02 openmp ZEN4, not Kokkos 4.6.02 serial" --source sources --prefix out --backend serial
 
 # A signal to the script and the build, as Ctrl-C sends it.
 begin interrupted
@@ -198,10 +177,7 @@ execute_process(COMMAND sleep 50)
 file(WRITE $here/went_on "")
 TEXT
 (cd "$here" && exec setsid "$program" --source sources --prefix out) > "$out" 2> "$err" &
-for _ in $(seq 100); do
-  if [ -e "$here/started" ]; then break; fi
-  sleep 0.1
-done
+wait_until test -e "$here/started"
 kill -TERM -- -$!
 SECONDS=0
 wait $!
