@@ -145,7 +145,11 @@ def dependencies(tree):
                 yield f"{file} looks for {name}, which cmake/dependencies.txt does not name"
     for name in sorted(packages - looked_for):
         yield f"cmake/dependencies.txt names {name}, which no CMake file looks for"
-    specs = {re.match("[a-z0-9-]+", spec)[0]: spec for spec in re.findall('^ +- "?([^"\n]+)', tree["spack.yaml"], re.MULTILINE)}
+    lines = re.findall("^ +- (.*)", tree["spack.yaml"], re.MULTILINE)
+    for line in lines:
+        if not re.fullmatch('"[^"]*"', line):  # a colon before a space or at the end would make it a mapping
+            yield f"spack.yaml: {line} must be in quotes"
+    specs = {re.match("[a-z0-9-]+", spec)[0]: spec for spec in (line.strip('"') for line in lines)}
     for name in sorted(table - set(specs)):
         yield f"spack.yaml lacks {name}"
     for name in sorted(set(specs) - table):
@@ -252,6 +256,7 @@ VIOLATIONS = [
     ("dependencies", "spack.yaml has zlib", "spack.yaml", '- "fmt"', '- "zlib"'),
     ("dependencies", "kokkos-kernels needs the variant '+blas'", "spack.yaml", " +blas", ""),
     ("dependencies", "kokkos needs the variant 'cxxstd=20'", "spack.yaml", "cxxstd=20", "cxxstd=17"),
+    ("dependencies", "cmake@3.22: must be in quotes", "spack.yaml", '"cmake@3.22:"', "cmake@3.22:"),
     ("dependencies", "must ask for cmake@", "spack.yaml", "cmake@", "cmake@2"),
     ("dependencies", "looks for HDF5", "CMakeLists.txt", "include(FeatureSummary)", "find_package(HDF5 REQUIRED)"),
     ("dependencies", "names Boost, which no CMake file", "cmake/dependencies.txt", "\nNCCL ", "\nBoost | - | - | -\nNCCL "),
