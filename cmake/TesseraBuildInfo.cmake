@@ -21,7 +21,7 @@ function(tessera_add_build_info target)
       -D BUILD_TYPE=$<CONFIG>
       -D "COMPILER=${CMAKE_CXX_COMPILER_ID} ${CMAKE_CXX_COMPILER_VERSION}"
       -D "CXX_FLAGS=${flags}"
-      -D "HDF5_VERSION=$<$<BOOL:${TESSERA_ENABLE_HDF5}>:${ParallelHDF5_VERSION}>"
+      -D "HDF5_VERSION=$<$<BOOL:${TESSERA_ENABLE_HDF5}>:${HDF5C_VERSION}>"
       -P ${PROJECT_SOURCE_DIR}/cmake/write_build_info.cmake
     BYPRODUCTS ${dir}/tessera_build_info.hpp
     COMMENT "Checking the git revision"

@@ -56,5 +56,5 @@ write_basic_package_version_file(${PROJECT_BINARY_DIR}/tesseraConfigVersion.cmak
   COMPATIBILITY SameMinorVersion)
 install(FILES ${PROJECT_BINARY_DIR}/tesseraConfig.cmake ${PROJECT_BINARY_DIR}/tesseraConfigVersion.cmake
   ${CMAKE_CURRENT_LIST_DIR}/TesseraKokkos.cmake ${CMAKE_CURRENT_LIST_DIR}/FindNCCL.cmake
-  ${CMAKE_CURRENT_LIST_DIR}/FindParallelHDF5.cmake
+  ${CMAKE_CURRENT_LIST_DIR}/FindHDF5C.cmake
   DESTINATION ${tessera_package_dir} COMPONENT development)

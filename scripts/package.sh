@@ -37,7 +37,7 @@ take_package_arguments() {
 build_package() {
   local -a options=(-D TESSERA_NATIVE=OFF -D "TESSERA_BUILD_TESTS=$with_tests") targets=(tessera_install)
   if [[ $with_tests == ON ]]; then targets+=(tessera_serial_tests tessera_mpi_tests); fi
-  install_missing dnnl ParallelHDF5 Help2man Patchelf
+  install_missing dnnl HDF5C Help2man Patchelf
   if [[ $preset == cuda ]]; then use_cuda_kokkos; fi
   if ((jobs <= 4)); then options+=(-D CMAKE_UNITY_BUILD=ON); fi
   build=$root/build/package-$preset

@@ -19,7 +19,7 @@ if [[ ${1:-} == -h || ${1:-} == --help ]]; then
   usage
   exit 0
 fi
-install_missing dnnl ParallelHDF5
+install_missing dnnl HDF5C
 preset=release
 if [[ " $* " == *" --device cuda "* || " $* " == *" --device=cuda "* ]]; then
   preset=cuda

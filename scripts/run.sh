@@ -18,6 +18,6 @@ TEXT
 # shellcheck source=setup.sh
 source "$(dirname "${BASH_SOURCE[0]}")/setup.sh"
 take_arguments "$@"
-install_missing dnnl ParallelHDF5 Help2man Matplotlib
+install_missing dnnl HDF5C Help2man Matplotlib
 build release tessera_install
 launch tessera run "${input:-$root/inputs/tutorial.toml}" ${results:+-o "$results"} "${options[@]}"

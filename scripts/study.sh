@@ -35,7 +35,7 @@ source "$root/scripts/jobs/until_done.sh"
 take_arguments "$@"
 input=${input:-$root/inputs/quick_study.toml}
 results=${results:-results/$(basename "$input" .toml)}
-install_missing dnnl ParallelHDF5 Matplotlib
+install_missing dnnl HDF5C Matplotlib
 build release tessera_bench_cli
 
 # run_all [option...]: launches the study until a launch completes, and sets status. A case that ended a launch is not

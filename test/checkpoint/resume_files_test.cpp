@@ -6,9 +6,9 @@
 #include <utility>
 
 #include <tessera/app/export.hpp>
-#include <tessera/io/hdf5_file.hpp>
 
 #include "checkpoint/resume_support.hpp"
+#include "hdf5_writer.hpp"
 
 namespace tessera {
 namespace {
@@ -36,8 +36,8 @@ Experiment from_files(Experiment setup, DataKind kind, const SharedDirectory& di
   data.y = is_hdf5 ? "y" : directory.file("y.npy");
   const Communicator world = Communicator::world();
   if (world.rank() == 0) {
-    std::optional<Hdf5File> file;
-    if (is_hdf5) file.emplace(Hdf5File::create(data.file));
+    std::optional<test::Hdf5Writer> file;
+    if (is_hdf5) file.emplace(data.file);
     for (const auto& [name, values] : {std::pair(data.x, x), std::pair(data.y, y)}) {
       const Shape shape{samples, static_cast<Size>(values.extent(1))};
       const Vector<float> all(values.data(), values.span());
@@ -45,11 +45,9 @@ Experiment from_files(Experiment setup, DataKind kind, const SharedDirectory& di
         write_npy(name, all, shape);
         continue;
       }
-      file->add_array({name, shape, DType::float32});
       const auto host = Kokkos::create_mirror_view_and_copy(Kokkos::HostSpace(), all);
-      file->write(name, DType::float32, {{{0, 0}, shape}}, host.data());
+      file->add(name.c_str(), shape, H5T_IEEE_F32LE, H5T_NATIVE_FLOAT, host.data());
     }
-    if (file) file->close();
   }
   world.barrier();
   return setup;

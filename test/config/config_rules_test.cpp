@@ -7,7 +7,7 @@
 #include <tessera/config/config_rules.hpp>
 #include <tessera/config/settings.hpp>
 #include <tessera/config/to_plan_input.hpp>
-#include <tessera/io/hdf5_file.hpp>
+#include <tessera/io/hdf5_array.hpp>
 
 #include "config/config_support.hpp"
 
@@ -61,7 +61,7 @@ TEST(ConfigRules, PlansNeedNoFiles) {
   config.data = {.kind = DataKind::hdf5, .file = "/nowhere/f.h5", .x = "x", .y = "y"};
   if (has_hdf5()) return validate(config, 4);
   refuse([&](Config& c) { c.data = config.data; },
-         {"data.kind = \"hdf5\": needs a program that was built with parallel HDF5"});
+         {"data.kind = \"hdf5\": needs a program that was built with HDF5"});
 }
 
 TEST(ConfigRules, CheckpointsNeedADirectory) {

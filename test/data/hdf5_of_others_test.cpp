@@ -4,10 +4,12 @@
 #include <cstdint>
 #include <hdf5.h>
 #include <limits>
+#include <optional>
 
 #include <tessera/nn/models/models.hpp>
 
 #include "data/data_support.hpp"
+#include "hdf5_writer.hpp"
 #include "temporary_directory.hpp"
 
 namespace tessera {
@@ -30,21 +32,17 @@ class Hdf5OfOthers : public testing::Test {
  protected:
   Hdf5OfOthers() {
     data_.file = (directory_.path() / "a.h5").string();
-    file_ = H5Fcreate(data_.file.c_str(), H5F_ACC_TRUNC, H5P_DEFAULT, H5P_DEFAULT);
+    file_.emplace(data_.file);
     const std::vector<double> y(samples_of_others, 0);
     write("y", H5T_IEEE_F64LE, H5T_NATIVE_DOUBLE, y.data());
   }
 
   void write(const char* name, hid_t in_file, hid_t in_memory, const void* values,
              hid_t creation = H5P_DEFAULT) {
-    const hid_t space = H5Screate_simple(1, &samples_of_others, nullptr);
-    const hid_t array = H5Dcreate2(file_, name, in_file, space, H5P_DEFAULT, creation, H5P_DEFAULT);
-    ASSERT_GE(H5Dwrite(array, in_memory, H5S_ALL, H5S_ALL, H5P_DEFAULT, values), 0);
-    H5Dclose(array);
-    H5Sclose(space);
+    file_->add(name, {samples_of_others}, in_file, in_memory, values, creation);
   }
 
-  hid_t file_ = H5I_INVALID_HID;
+  std::optional<test::Hdf5Writer> file_;
   test::TemporaryDirectory directory_;
   DataConfig data_{.kind = DataKind::hdf5, .samples = samples_of_others, .x = "x", .y = "y"};
 };
@@ -57,7 +55,7 @@ TEST_F(Hdf5OfOthers, BooleansAreZeroAndOne) {
   const std::vector<std::int8_t> values{1, 0, 0, 1};
   write("x", boolean, boolean, values.data());
   H5Tclose(boolean);
-  H5Fclose(file_);
+  file_->close();
   data_test::check(data_, one_to_one);
   EXPECT_EQ(make(data_, one_to_one, {0, 4}).x, (std::vector<double>{1, 0, 0, 1}));
   EXPECT_EQ(make<float>(data_, one_to_one, {2, 2}).x, (std::vector<double>{0, 1}));
@@ -66,7 +64,7 @@ TEST_F(Hdf5OfOthers, BooleansAreZeroAndOne) {
 TEST_F(Hdf5OfOthers, BytesMayHaveEitherOrder) {
   const std::vector<double> values{1, -2, 3e10, 0.5};
   write("x", H5T_IEEE_F64BE, H5T_NATIVE_DOUBLE, values.data());
-  H5Fclose(file_);
+  file_->close();
   data_test::check(data_, one_to_one);
   EXPECT_EQ(make(data_, one_to_one, {0, 4}).x, values);
 }
@@ -81,7 +79,7 @@ TEST_F(Hdf5OfOthers, AMissingFilterIsNamed) {
   const std::vector<double> values(samples_of_others, 1);
   write("x", H5T_IEEE_F64LE, H5T_NATIVE_DOUBLE, values.data(), creation);
   H5Pclose(creation);
-  H5Fclose(file_);
+  file_->close();
   data_test::check(data_, one_to_one);
   H5Zunregister(lzf);
   EXPECT_EQ(rejection_of(data_, one_to_one),
@@ -92,7 +90,7 @@ TEST_F(Hdf5OfOthers, AMissingFilterIsNamed) {
 TEST_F(Hdf5OfOthers, NanIsRejectedWithFileArrayAndPlace) {
   const std::vector<double> values{1, 2, std::numeric_limits<double>::quiet_NaN(), 3};
   write("x", H5T_IEEE_F64LE, H5T_NATIVE_DOUBLE, values.data());
-  H5Fclose(file_);
+  file_->close();
   EXPECT_EQ(error_of([&] {
               make(data_, one_to_one, {2, 2});
             }),

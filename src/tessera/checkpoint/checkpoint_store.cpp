@@ -19,7 +19,6 @@
 #include <tessera/comm/agree.hpp>
 #include <tessera/comm/nodes.hpp>
 #include <tessera/comm/share_json.hpp>
-#include <tessera/io/disk_space.hpp>
 #include <tessera/io/whole_file.hpp>
 #include <tessera/process/log.hpp>
 

@@ -5,10 +5,12 @@
 #include <fcntl.h>
 #include <fstream>
 #include <sys/file.h>
+#ifdef __linux__
+#include <sys/vfs.h>
+#endif
 #include <unistd.h>
 
 #include <tessera/base/error.hpp>
-#include <tessera/io/disk_space.hpp>
 #include <tessera/io/durable_file.hpp>
 #include <tessera/io/whole_file.hpp>
 
@@ -31,9 +33,11 @@ OpenFile::~OpenFile() { ::close(id_); }
 void OpenFile::fail(const char* what) const { fail_with(path_, what, errno); }
 
 void OpenFile::reserve_space(const Range& bytes) const {
-  const std::string problem = tessera::reserve_space(id_, bytes, true);
-  if (!problem.empty())
-    throw Error(ExitCode::usage, "{}: cannot be written: {}", path_.string(), problem);
+  if (bytes.count == 0) return;
+  int error = EINTR;
+  while (error == EINTR) error = posix_fallocate(id_, bytes.begin, bytes.count);
+  const bool cannot = error == EOPNOTSUPP || error == ENOSYS || error == EINVAL;
+  if (error != 0 && !cannot) fail_with(path_, "cannot be written", error);
 }
 
 void OpenFile::read(Size place, void* bytes, Size count) const {
@@ -64,6 +68,16 @@ void OpenFile::sync() const {
 }
 
 bool OpenFile::lock() const { return flock(id_, LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK; }
+
+bool is_on_nfs([[maybe_unused]] const std::filesystem::path& path) {
+#ifdef __linux__
+  constexpr long nfs = 0x6969;  // NFS_SUPER_MAGIC of <linux/magic.h>
+  struct statfs facts {};
+  return statfs(path.c_str(), &facts) == 0 && facts.f_type == nfs;
+#else
+  return false;
+#endif
+}
 
 void sync_to_disk(const std::filesystem::path& path) { OpenFile(path, O_RDONLY).sync(); }
 

@@ -41,6 +41,9 @@ class OpenFile {
   int id_;
 };
 
+/// Returns true if the path is on NFS.
+bool is_on_nfs(const std::filesystem::path& path);
+
 /// Returns when the content of a file, or of a directory, is on the disk.
 void sync_to_disk(const std::filesystem::path& path);
 

@@ -12,9 +12,15 @@
 #include <tessera/base/split.hpp>
 #include <tessera/base/types.hpp>
 #include <tessera/io/durable_file.hpp>
-#include <tessera/io/hdf5_file.hpp>
 
 namespace tessera {
+
+/// Name, shape and type of an array that is written.
+struct ArrayFacts {
+  std::string name;
+  Shape shape;
+  DType type = DType::float32;
+};
 
 /// Returns the beginning of a file with these arrays of floating-point numbers, up to the first
 /// value, which stands at a multiple of `alignment` bytes. `metadata`: texts of `__metadata__`.
@@ -37,6 +43,7 @@ class SafetensorsFile {
  public:
   explicit SafetensorsFile(const std::string& path);
 
+  const std::string& path() const { return path_; }
   const std::map<std::string, SafetensorsArray>& arrays() const { return arrays_; }
   /// Returns the texts of `__metadata__`.
   const std::map<std::string, std::string>& metadata() const { return metadata_; }

@@ -80,7 +80,7 @@ class Tessera(CMakePackage, CudaPackage):
         depends_on("tomlplusplus@3.3:")
         depends_on("zlib-api")
         depends_on("onednn@2.6:", when="+onednn")
-        depends_on("hdf5@1.10: +mpi", when="+hdf5")
+        depends_on("hdf5@1.10:", when="+hdf5")
         # Its counters are not used, and would need libpfm4.
         depends_on("benchmark@1.7: ~performance_counters", when="+benchmarks")
     depends_on("cli11@2.1:", type="build")
