@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Any mesh and strategy writes the same file, and any mesh reads it.
 #include <algorithm>
+#include <cstdlib>
 #include <fstream>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <gtest/gtest.h>
@@ -88,29 +90,39 @@ TEST(CheckpointTensors, AnyMeshWritesAndReadsMomentumInFloat64) {
   expect_written_and_read<double>(momentum(DType::float64), 1);
 }
 
-// As on NFS: each rank is a host of its own, and writes when the one before has closed the file.
+// Each rank is a host of its own. Hosts that write by turns write when the one before has closed
+// the file. With nfs_pages.cpp, others lose elements at the edges of their pages.
 TEST(CheckpointTensors, HostsThatWriteByTurnsWriteTheSameFile) {
   const Communicator world = Communicator::world();
   const Size ranks = world.size();
+  const bool on_nfs = std::getenv("TESSERA_NFS_PAGES") != nullptr;
   const Experiment setup = train_test::on_mesh(adam(DType::float32), {{"fsdp", ranks}}, "fsdp");
   const Mesh mesh(world, shape_of_mesh(setup));
   const Plan plan = plan_on(setup, mesh.shape());
   const Engine<float> engine(plan, mesh, StepOptions::of(setup.training));
   set_elements(engine, mesh.rank());
-  for (const bool async : {false, true}) {
+  const std::vector<std::pair<Size, bool>> ways{{ranks, false}, {ranks, true}, {1, false}};
+  for (const auto& [turns, async] : ways) {
+    SCOPED_TRACE(turns);
     const SharedDirectory directory;
     const auto tell = [&](SavePoint point) {
       if (point == SavePoint::tensor_written)
         std::ofstream(directory.file("order"), std::ios::app) << world.rank();
     };
     CheckpointStore store({.directory = directory.path(), .async = async}, world, tell,
-                          {.turns = ranks});
+                          {.turns = turns});
     store.save(engine, {.step = 1, .config = "{}", .provenance = "{}"});
     store.finish();
+    if (turns == 1 && ranks > 1 && on_nfs) {
+      EXPECT_TRUE(error_everywhere([&] {
+                    read_tensors(store.last().string(), world, engine);
+                  }).ends_with(": is damaged: its checksum differs"));
+      continue;
+    }
     if (world.rank() == 0) expect_whole_file<float>(store.last().string(), plan);
     std::string order;
     std::ifstream(directory.file("order")) >> order;
-    EXPECT_TRUE(std::is_sorted(order.begin(), order.end())) << order;
+    EXPECT_TRUE(turns == 1 || std::is_sorted(order.begin(), order.end())) << order;
     EXPECT_GE(std::ssize(order), ranks);
     world.barrier();
   }

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <array>
 #include <charconv>
 #include <cmath>
 #include <cstdlib>
+#include <utility>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -12,6 +14,12 @@
 #include <tessera/checkpoint/checksums.hpp>
 
 namespace tessera {
+
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(LossScaleState, value, good_steps, skipped_steps)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(TrainingState, step, loss_scale, epoch_losses, losses_so_far,
+                                   layer_losses_so_far, validations, validation_parts,
+                                   routing_so_far, config, provenance, data, training)
+
 namespace {
 
 using Json = nlohmann::json;
@@ -42,68 +50,44 @@ std::uint64_t sum_of_header(std::string header) {
   return hash_of_text(header);
 }
 
-// JSON has no NaN and no infinity: those become "nan" and "inf".
-Json json_of(double value) {
-  return std::isfinite(value) ? Json(value) : Json(fmt::format("{}", value));
-}
-Json json_of(Size value) { return value; }
-template <std::size_t n>
-Json json_of(const std::array<double, n>& row) {
-  Json list = Json::array();
-  for (const double value : row) list.push_back(json_of(value));
-  return list;
-}
-template <class T>
-Json json_of(const std::vector<T>& rows) {
-  Json list = Json::array();
-  for (const T& row : rows) list.push_back(json_of(row));
-  return list;
-}
-/// A text that is JSON itself is stored as what it means.
-Json json_of(const std::string& text) {
-  Json value = Json::parse(text, nullptr, false);
-  return value.is_structured() ? value : Json(text);
+/// Members that are JSON themselves. The document has them as what they mean.
+constexpr std::array<const char*, 3> json_texts{"config", "provenance", "data"};
+
+/// JSON has no NaN and no infinity: those become the texts "nan", "inf" and "-inf".
+void nonfinite_to_text(Json& value) {
+  if (value.is_structured())
+    for (Json& part : value) nonfinite_to_text(part);
+  else if (value.is_number_float() && !std::isfinite(value.get<double>()))
+    value = fmt::format("{}", value.get<double>());
 }
 
-void take(const Json& json, Size& value) { value = json.get<Size>(); }
-void take(const Json& json, double& value) {
-  value =
-      json.is_string() ? std::strtod(json.get<std::string>().c_str(), nullptr) : json.get<double>();
-}
-template <std::size_t n>
-void take(const Json& json, std::array<double, n>& row) {
-  for (std::size_t i = 0; i < n; ++i) take(json.at(i), row[i]);
-}
-template <class T>
-void take(const Json& json, std::vector<T>& rows) {
-  rows.clear();
-  for (const Json& row : json) take(row, rows.emplace_back());
-}
-void take(const Json& json, std::string& text) {
-  text = json.is_string() ? json.get<std::string>() : json.dump();
+void text_to_nonfinite(Json& value) {
+  if (value.is_array())
+    for (Json& part : value) text_to_nonfinite(part);
+  else if (value.is_string())
+    value = std::strtod(value.get<std::string>().c_str(), nullptr);
 }
 
-/// Calls f(key, member) for each member of the state.
-template <class State, class F>
-void for_each_member(State& state, const F& f) {
-  f("step", state.step);
-  f("loss_scale", state.loss_scale.value);
-  f("loss_scale_good_steps", state.loss_scale.good_steps);
-  f("skipped_steps", state.loss_scale.skipped_steps);
-  f("epoch_losses", state.epoch_losses);
-  f("losses_so_far", state.losses_so_far);
-  f("layer_losses_so_far", state.layer_losses_so_far);
-  f("validations", state.validations);
-  f("validation_parts", state.validation_parts);
-  f("routing_so_far", state.routing_so_far);
-  f("config", state.config);
-  f("provenance", state.provenance);
-  f("data", state.data);
-  f("training", state.training);
+Json document_of(const TrainingState& state) {
+  Json document = state;
+  nonfinite_to_text(document);
+  for (const char* key : json_texts)
+    if (Json value = Json::parse(document[key].get<std::string>(), nullptr, false);
+        value.is_structured())
+      document[key] = std::move(value);
+  return document;
+}
+
+TrainingState state_in(Json document) {
+  for (const char* key : json_texts)
+    if (Json& value = document.at(key); value.is_structured()) value = value.dump();
+  for (Json& member : document)
+    if (member.is_array()) text_to_nonfinite(member);
+  return document.get<TrainingState>();
 }
 
 /// Returns the document under `state_key`. Throws Error (usage) if there is none that fits.
-Json document_of(const SafetensorsFile& file, const std::string& path) {
+Json document_in(const SafetensorsFile& file, const std::string& path) {
   if (!CheckpointFile::is_checkpoint(file))
     throw Error(ExitCode::usage, path + ": is not a Tessera checkpoint");
   if (const auto sum = file.metadata().find(header_sum_key);
@@ -138,13 +122,11 @@ Size check_elements(const CheckpointFile& file, const std::string& name,
 
 std::string checkpoint_header(const std::vector<CheckpointTensor>& tensors,
                               const TrainingState& state, const std::vector<std::uint64_t>& sums) {
-  Json document{{"format_version", checkpoint_version},
-                // Only for readers: both follow from the losses.
-                {"epoch", state.epoch()},
-                {"batch", state.batch()},
-                {"tensors", Json::object()}};
-  for_each_member(state,
-                  [&](const char* key, const auto& member) { document[key] = json_of(member); });
+  Json document = document_of(state);
+  document["format_version"] = checkpoint_version;
+  document["epoch"] = state.epoch();  // this and the next one are for readers: losses tell both
+  document["batch"] = state.batch();
+  document["tensors"] = Json::object();
   std::vector<ArrayFacts> arrays;
   for (std::size_t t = 0; t < tensors.size(); ++t) {
     arrays.push_back({tensors[t].name, tensors[t].shape, tensors[t].type});
@@ -174,9 +156,9 @@ bool CheckpointFile::is_checkpoint(const SafetensorsFile& file) {
 }
 
 CheckpointFile::CheckpointFile(const std::string& path) : path_(path), file_(path) {
-  const Json document = document_of(file_, path);
+  const Json document = document_in(file_, path);
   try {
-    for_each_member(state_, [&](const char* key, auto& member) { take(document.at(key), member); });
+    state_ = state_in(document);
     for (const auto& [name, facts] : document.at("tensors").items()) {
       const SafetensorsArray& array = file_.arrays().at(name);
       tensors_[name] = {array, array.dtype().value(), sum_in(facts.at("checksum")),

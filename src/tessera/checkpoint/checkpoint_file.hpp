@@ -40,6 +40,7 @@ class CheckpointFile {
  public:
   explicit CheckpointFile(const std::string& path);
 
+  const SafetensorsFile& file() const { return file_; }
   const TrainingState& state() const { return state_; }
   const std::map<std::string, StoredTensor>& tensors() const { return tensors_; }
   /// Reads `count` elements of the tensor's type from element `first` on.

@@ -53,23 +53,6 @@ bool goes_on_there(const CheckpointConfig& config, const std::optional<ResumedFr
   return true;
 }
 
-/// Reserves the space of a file: without it, ranks could write half of it to a full disk. The first
-/// `writers` ranks reserve a part each, because file systems that cannot reserve space write to
-/// every block. Collective.
-void reserve_together(const std::string& file, Size bytes, const Communicator& ranks,
-                      Size writers) {
-  constexpr Size piece = 1 << 20;  // a multiple of blocks
-  collectively(ranks, [&] {
-    if (ranks.rank() >= writers) return;
-    const Range pieces = balanced_split((bytes + piece - 1) / piece, writers, ranks.rank());
-    const Size begin = pieces.begin * piece, end = std::min(pieces.end() * piece, bytes);
-    if (begin >= end) return;
-    const OpenFile part(file, O_RDWR);
-    part.reserve_space({begin, end - begin});
-    if (writers < ranks.size()) part.sync();
-  });
-}
-
 /// Measures the time of a scope in which training waits.
 class ExposedTime {
  public:
@@ -154,10 +137,6 @@ void CheckpointStore::open_training(const TrainingStart& start) {
 /// Rank 0 writes a small file, and every rank reads it.
 void CheckpointStore::try_saving() const {
   const fs::path file = training_ / ("trial." + run_ + std::string(unfinished));
-  const auto remove = [&] {
-    std::error_code unused;
-    if (ranks_.rank() == 0) fs::remove(file, unused);
-  };
   const Outcome outcome = outcome_of([&] {
     collectively(ranks_, [&] {
       if (ranks_.rank() == 0) write_durably(file, run_);
@@ -168,9 +147,9 @@ void CheckpointStore::try_saving() const {
         throw Error(ExitCode::usage, "{}: has other contents than rank 0 wrote", file.string());
     });
   });
-  remove();
-  if (!outcome.failed()) return;
   std::error_code unused;
+  if (ranks_.rank() == 0) fs::remove(file, unused);
+  if (!outcome.failed()) return;
   if (folder_) fs::remove(training_, unused);
   if (outcome.code != ExitCode::usage || outcome.message.starts_with("checkpoint.directory"))
     throw Error(outcome.code, outcome.message);
@@ -227,7 +206,8 @@ void CheckpointStore::save(const Engine<T>& engine, const TrainingState& state) 
   });
 }
 
-/// Rank 0 makes the file under its temporary name, and all ranks reserve its space.
+/// Rank 0 makes the file under its temporary name and reserves its space: without it, ranks could
+/// write half of it to a full disk.
 void CheckpointStore::create(const TrainingState& state,
                              const std::vector<CheckpointTensor>& tensors) {
   state_ = state;
@@ -243,12 +223,12 @@ void CheckpointStore::create(const TrainingState& state,
     check_replaceable(path_);
     header_bytes = std::ssize(checkpoint_header(tensors, state_, Sums(tensors.size())));
     const OpenFile made(temporary(), O_WRONLY | O_CREAT | O_EXCL);
+    made.reserve_space({0, places_of(tensors, header_bytes).back()});
   });
   check_shared(temporary());
   header_bytes = broadcast_json(ranks_, header_bytes);
   file_ = {temporary().string(), tensors, places_of(tensors, header_bytes),
            [this] { reach(SavePoint::tensor_written); }};
-  reserve_together(file_.path, file_.places.back(), ranks_, turns_ > 1 ? 1 : Size{ranks_.size()});
 }
 
 /// Runs `write` on the ranks of one host after another. A host that opens a file after another one
@@ -376,18 +356,17 @@ fs::path CheckpointStore::best() const {
   nlohmann::json step;
   collectively(ranks_, [&] {
     if (ranks_.rank() != 0) return;
-    std::vector<Size> steps = steps_in(training_);
     const Size last = own_.empty() ? first_ : *own_.rbegin();
-    std::erase_if(steps, [&](Size one) { return one > last; });
-    if (const auto best = best_step(training_, steps)) step = *best;
+    const std::vector<Size> best = steps_by_loss(training_, steps_in(training_, last));
+    if (!best.empty()) step = best.front();
   });
   step = broadcast_json(ranks_, step);
   return step.is_null() ? fs::path() : training_ / checkpoint_name(step);
 }
 
-template void CheckpointStore::save(const Engine<float>&, const TrainingState&);
-template void CheckpointStore::save(const Engine<double>&, const TrainingState&);
-template void CheckpointStore::save(const Engine<BFloat16>&, const TrainingState&);
-template void CheckpointStore::save(const Engine<Float16>&, const TrainingState&);
+#define TESSERA_INSTANTIATE(T) \
+  template void CheckpointStore::save(const Engine<T>&, const TrainingState&);
+TESSERA_FOR_COMPUTE_TYPES(TESSERA_INSTANTIATE)
+#undef TESSERA_INSTANTIATE
 
 }  // namespace tessera

@@ -65,36 +65,12 @@ void check_samples(const std::string& path, const TrainingState& written, const 
               data_files_text(config.data));
 }
 
-}  // namespace
-
-TrainingState state_to_resume(const std::string& path, const Communicator& ranks,
-                              const Config& config) {
-  TrainingState state = collectively(ranks, [&] {
-    TrainingState read = read_state(path);
-    check_keys(path, read, config);
-    if (ranks.rank() == 0) check_samples(path, read, config);
-    return read;
-  });
-  check_same_contents(path, ranks);
-  return state;
-}
-
-std::string fingerprint_of(const Config& config, const std::string& data) {
-  std::string text = data;
-  // Keys with their defaults do not count, so that a new key changes no fingerprint.
-  for (const Setting& setting : settings())
-    if (is_fixed(setting, !data.empty()) && !setting.is_default(config))
-      text += fmt::format("{} = {}\n", setting.key, setting.get(config).dump());
-  return fmt::format("{:08x}", hash_of_text(text) & 0xffffffffu);
-}
-
-namespace {
-
-/// Throws Error if this training cannot go on from the checkpoint.
-void check_may_resume(const std::string& path, const Config& config) {
-  const TrainingState state = read_state(path);
+/// Returns the state from which this training can go on. Throws Error if it cannot.
+TrainingState fitting_state(const std::string& path, const Config& config, bool compare_samples) {
+  TrainingState state = read_state(path);
   check_keys(path, state, config);
-  check_samples(path, state, config);
+  if (compare_samples) check_samples(path, state, config);
+  return state;
 }
 
 /// Rejects a directory that only has files of version 0.2.
@@ -111,6 +87,23 @@ void check_has_no_hdf5(const std::filesystem::path& directory) {
 
 }  // namespace
 
+TrainingState state_to_resume(const std::string& path, const Communicator& ranks,
+                              const Config& config) {
+  TrainingState state =
+      collectively(ranks, [&] { return fitting_state(path, config, ranks.rank() == 0); });
+  check_same_contents(path, ranks);
+  return state;
+}
+
+std::string fingerprint_of(const Config& config, const std::string& data) {
+  std::string text = data;
+  // Keys with their defaults do not count, so that a new key changes no fingerprint.
+  for (const Setting& setting : settings())
+    if (is_fixed(setting, !data.empty()) && !setting.is_default(config))
+      text += fmt::format("{} = {}\n", setting.key, setting.get(config).dump());
+  return fmt::format("{:08x}", hash_of_text(text) & 0xffffffffu);
+}
+
 std::optional<std::filesystem::path> checkpoint_to_continue(const Config& config, bool must_exist) {
   const std::filesystem::path directory = config.checkpoint.directory;
   std::vector<std::string> found;
@@ -122,7 +115,7 @@ std::optional<std::filesystem::path> checkpoint_to_continue(const Config& config
       damaged = read;
       continue;
     }
-    const Outcome fits = outcome_of([&] { check_may_resume(newest, config); });
+    const Outcome fits = outcome_of([&] { fitting_state(newest, config, true); });
     if (!fits.failed())
       found.push_back(newest);
     else if (!other.failed())

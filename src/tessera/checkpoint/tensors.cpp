@@ -4,6 +4,7 @@
 #include <optional>
 
 #include <tessera/base/alias.hpp>
+#include <tessera/base/half_float.hpp>
 #include <tessera/base/huge_pages.hpp>
 #include <tessera/checkpoint/checksums.hpp>
 #include <tessera/checkpoint/runs.hpp>
@@ -15,9 +16,10 @@
 namespace tessera {
 namespace {
 
-/// Calls f(range) for pieces of at most `elements` elements of a range.
-template <class F>
-void for_each_piece(Range all, Size elements, const F& f) {
+/// Calls f(range) for pieces of at most `bytes` bytes of a range of elements.
+template <class S, class F>
+void for_each_piece(Range all, Size bytes, const F& f) {
+  const Size elements = std::max<Size>(bytes / Size{sizeof(S)}, 1);
   for (Size begin = all.begin; begin < all.end(); begin += elements)
     f(Range{begin, std::min(elements, all.end() - begin)});
 }
@@ -29,26 +31,39 @@ auto elements_of(const LocalTensor<S>& local, Range range) {
 }
 
 template <class S>
-std::uint64_t sum_of(const CheckpointTensor& tensor, const Piece& piece, Range elements,
-                     const S* values) {
+std::uint64_t sum_of(const Shape& shape, const Piece& piece, Range elements, const S* values) {
   std::uint64_t sum = 0;
-  for_each_run(tensor.shape, piece, elements, [&](Size first, Size place, Size count) {
+  for_each_run(shape, piece, elements, [&](Size first, Size place, Size count) {
     sum += hash_of_run(values + (first - elements.begin), count, place);
   });
   return sum;
 }
 
-/// Writes elements of a piece to a tensor that begins at byte `begin`. Returns their checksum. The
-/// only place where tensors are written.
-template <class S>
-std::uint64_t write_elements(const OpenFile& file, Size begin, const CheckpointTensor& tensor,
-                             const Piece& piece, Range elements, const S* values) {
-  constexpr auto size = static_cast<Size>(sizeof(S));
-  check_finite("a value of " + tensor.name, values, elements.count);
-  for_each_run(tensor.shape, piece, elements, [&](Size first, Size place, Size count) {
-    file.write(begin + place * size, values + (first - elements.begin), count * size);
-  });
-  return sum_of(tensor, piece, elements, values);
+/// Writes what the rank owns of these parts, and syncs the file. `write_part(part, write)` calls
+/// write(elements, values) for the elements of a part, piece after piece. Returns the checksums.
+/// The only place where tensors are written.
+template <class F>
+std::vector<std::uint64_t> write_parts(const TensorFile& to,
+                                       const std::vector<CheckpointPart>& parts,
+                                       const F& write_part) {
+  const OpenFile file(to.path, O_WRONLY);
+  std::vector<std::uint64_t> sums(to.tensors.size());
+  for (const CheckpointPart& part : parts) {
+    const CheckpointTensor& tensor = to.tensors[part.tensor];
+    write_part(part, [&](Range elements, const auto* values) {
+      check_finite("a value of " + tensor.name, values, elements.count);
+      for_each_run(tensor.shape, part.part.piece, elements,
+                   [&](Size first, Size place, Size count) {
+                     constexpr auto size = static_cast<Size>(sizeof(*values));
+                     file.write(to.places[part.tensor] + place * size,
+                                values + (first - elements.begin), count * size);
+                   });
+      sums[part.tensor] += sum_of(tensor.shape, part.part.piece, elements, values);
+    });
+    if (to.after_tensor) to.after_tensor();
+  }
+  file.sync();
+  return sums;
 }
 
 }  // namespace
@@ -56,22 +71,15 @@ std::uint64_t write_elements(const OpenFile& file, Size begin, const CheckpointT
 template <class T>
 std::vector<std::uint64_t> write_tensors(const TensorFile& to, const Engine<T>& engine, Size rank,
                                          Size piece) {
-  using S = StateOf<T>;
-  const Size elements = std::max<Size>(piece / static_cast<Size>(sizeof(S)), 1);
-  const OpenFile file(to.path, O_WRONLY);
-  std::vector<std::uint64_t> sums(to.tensors.size());
-  for (const CheckpointPart& part : checkpoint_parts(engine.plan(), rank)) {
-    const LocalTensor<S> local = local_tensor(engine, part.part);
-    for_each_piece(part.written(), elements, [&](Range range) {
-      const auto host =
-          Kokkos::create_mirror_view_and_copy(Kokkos::HostSpace(), elements_of(local, range));
-      sums[part.tensor] += write_elements(file, to.places[part.tensor], to.tensors[part.tensor],
-                                          local.piece, range, host.data());
-    });
-    if (to.after_tensor) to.after_tensor();
-  }
-  file.sync();
-  return sums;
+  return write_parts(to, checkpoint_parts(engine.plan(), rank),
+                     [&](const CheckpointPart& part, const auto& write) {
+                       const LocalTensor<StateOf<T>> local = local_tensor(engine, part.part);
+                       for_each_piece<StateOf<T>>(part.written(), piece, [&](Range range) {
+                         write(range, Kokkos::create_mirror_view_and_copy(Kokkos::HostSpace(),
+                                                                          elements_of(local, range))
+                                          .data());
+                       });
+                     });
 }
 
 template <class T>
@@ -95,94 +103,110 @@ void Snapshot::take(const Engine<T>& engine, Size rank) {
 }
 
 std::vector<std::uint64_t> Snapshot::write(const TensorFile& to) const {
-  const OpenFile file(to.path, O_WRONLY);
-  std::vector<std::uint64_t> sums(to.tensors.size());
   const std::byte* from = memory_.data();
-  for (const CheckpointPart& part : parts_) {
-    const CheckpointTensor& tensor = to.tensors[part.tensor];
-    const auto write_as = [&]<class S>(S) {
-      return write_elements(file, to.places[part.tensor], tensor, part.part.piece, part.written(),
-                            reinterpret_cast<const S*>(from));
-    };
-    sums[part.tensor] = tensor.type == DType::float64 ? write_as(double{}) : write_as(float{});
-    from += part.written().count * size_of(tensor.type);
-    if (to.after_tensor) to.after_tensor();
-  }
-  file.sync();
-  return sums;
+  return write_parts(to, parts_, [&](const CheckpointPart& part, const auto& write) {
+    const Range range = part.written();
+    const DType type = to.tensors[part.tensor].type;
+    if (type == DType::float64)
+      write(range, reinterpret_cast<const double*>(from));
+    else
+      write(range, reinterpret_cast<const float*>(from));
+    from += range.count * size_of(type);
+  });
 }
 
 namespace {
 
-/// Reads the parts of these tensors that this rank keeps. Their types are those in the file.
-template <class T>
-Size read_parts(const std::string& path, const Communicator& ranks, const Engine<T>& engine,
-                const std::vector<CheckpointTensor>& tensors, Size piece) {
-  using S = StateOf<T>;
-  const Kokkos::View<Size*, Kokkos::HostSpace> sums("tessera::checkpoint_sums", tensors.size());
-  Size bytes = 0;
-  std::optional<CheckpointFile> file;
-  collectively(ranks, [&] {
-    file.emplace(path);
-    check_tensors(*file, path, tensors);
-    const auto read_as = [&]<class F>(F, const CheckpointPart& part) {
-      const CheckpointTensor& tensor = tensors[part.tensor];
-      const StoredTensor& stored = file->tensors().at(tensor.name);
-      const LocalTensor<S> local = local_tensor(engine, part.part);
-      for_each_piece(local.kept, std::max<Size>(piece / Size{sizeof(F)}, 1), [&](Range range) {
-        std::vector<F> values(static_cast<std::size_t>(range.count));
-        for_each_run(tensor.shape, local.piece, range, [&](Size first, Size place, Size count) {
-          file->read(stored, place, count, values.data() + (first - range.begin));
-        });
-        bytes += range.count * Size{sizeof(F)};
-        const Range counted = intersection(range, part.written());
-        const std::uint64_t sum =
-            sum_of(tensor, local.piece, counted, values.data() + (counted.begin - range.begin));
-        sums(part.tensor) = static_cast<Size>(static_cast<std::uint64_t>(sums(part.tensor)) + sum);
-        const auto to = elements_of(local, range);
-        const auto host = Kokkos::create_mirror_view(Kokkos::HostSpace(), to);
-        std::transform(values.begin(), values.end(), host.data(),
-                       [](F value) { return static_cast<S>(value); });
-        Kokkos::deep_copy(to, host);
-      });
-    };
-    for (const CheckpointPart& part : checkpoint_parts(engine.plan(), ranks.rank())) {
-      if (part.tensor >= std::ssize(tensors)) continue;
-      tensors[part.tensor].type == DType::float64 ? read_as(double{}, part)
-                                                  : read_as(float{}, part);
-    }
-  });
-  ranks.all_reduce(sums);
-  collectively(ranks, [&] {
-    for (std::size_t t = 0; t < tensors.size(); ++t)
-      file->check_sum(tensors[t].name, static_cast<std::uint64_t>(sums(t)));
-  });
-  return bytes;
+/// Reads elements of a piece of a tensor, as the file has them.
+template <class F>
+void read_elements(const SafetensorsFile& file, const TensorSource& from, const Shape& shape,
+                   const Piece& piece, Range range, F* values) {
+  if (!from.transposed)
+    return for_each_run(shape, piece, range, [&](Size first, Size place, Size count) {
+      file.read(from.array, place, count, values + (first - range.begin));
+    });
+  // A column of the tensor is contiguous in the file.
+  const Size columns = piece.extent[1], first_row = range.begin / columns;
+  std::vector<F> column((range.end() + columns - 1) / columns - first_row);
+  for (Size j = 0; j < columns; ++j) {
+    file.read(from.array, (piece.offset[1] + j) * shape[0] + piece.offset[0] + first_row,
+              std::ssize(column), column.data());
+    for (Size i = 0; i < std::ssize(column); ++i)
+      if (const Size element = (first_row + i) * columns + j;
+          element >= range.begin && element < range.end())
+        values[element - range.begin] = column[i];
+  }
 }
 
 }  // namespace
 
 template <class T>
-Size read_tensors(const std::string& path, const Communicator& ranks, const Engine<T>& engine,
-                  Size piece) {
-  return read_parts(path, ranks, engine, checkpoint_tensors(engine.plan()), piece);
+Size read_tensors(const SafetensorsFile& file, const std::vector<TensorSource>& from,
+                  const Communicator& ranks, const Engine<T>& engine, Size piece) {
+  using S = StateOf<T>;
+  const std::vector<CheckpointTensor> tensors = checkpoint_tensors(engine.plan());
+  const Kokkos::View<Size*, Kokkos::HostSpace> sums("tessera::checkpoint_sums", from.size());
+  Size bytes = 0;
+  const auto read_as = [&]<class F>(F, const CheckpointPart& part) {
+    const Shape& shape = tensors[part.tensor].shape;
+    const LocalTensor<S> local = local_tensor(engine, part.part);
+    for_each_piece<F>(local.kept, piece, [&](Range range) {
+      std::vector<F> values(static_cast<std::size_t>(range.count));
+      read_elements(file, from[part.tensor], shape, local.piece, range, values.data());
+      bytes += range.count * Size{sizeof(F)};
+      if constexpr (!is_half_v<F>) {  // no checkpoint has such elements
+        const Range counted = intersection(range, part.written());
+        const std::uint64_t sum =
+            sum_of(shape, local.piece, counted, values.data() + (counted.begin - range.begin));
+        sums(part.tensor) = static_cast<Size>(static_cast<std::uint64_t>(sums(part.tensor)) + sum);
+      }
+      const auto to = elements_of(local, range);
+      const auto host = Kokkos::create_mirror_view(Kokkos::HostSpace(), to);
+      std::transform(values.begin(), values.end(), host.data(),
+                     [](F value) { return static_cast<S>(value); });
+      Kokkos::deep_copy(to, host);
+    });
+  };
+  collectively(ranks, [&] {
+    for (const CheckpointPart& part : checkpoint_parts(engine.plan(), ranks.rank()))
+      if (part.tensor < std::ssize(from))
+        with_compute_type(*from[part.tensor].array.dtype(),
+                          [&](auto type) { read_as(type, part); });
+  });
+  ranks.all_reduce(sums);
+  collectively(ranks, [&] {
+    for (std::size_t t = 0; t < from.size(); ++t)
+      if (from[t].checksum && *from[t].checksum != static_cast<std::uint64_t>(sums(t)))
+        throw Error(ExitCode::usage, "{}: {}: is damaged: its checksum differs", file.path(),
+                    tensors[t].name);
+  });
+  return bytes;
 }
 
 template <class T>
-Size read_parameters(const std::string& path, const Communicator& ranks, const Engine<T>& engine,
-                     DType type) {
-  std::vector<CheckpointTensor> tensors = checkpoint_tensors(engine.plan());
-  tensors.resize(tensors.size() / (1 + engine.plan().input.moments));  // parameters come first
-  for (CheckpointTensor& tensor : tensors) tensor.type = type;
-  return read_parts(path, ranks, engine, tensors, checkpoint_piece);
+Size read_tensors(const std::string& path, const Communicator& ranks, const Engine<T>& engine,
+                  Size piece) {
+  std::optional<CheckpointFile> file;
+  std::vector<TensorSource> from;
+  collectively(ranks, [&] {
+    file.emplace(path);
+    const std::vector<CheckpointTensor> tensors = checkpoint_tensors(engine.plan());
+    check_tensors(*file, path, tensors);
+    for (const CheckpointTensor& tensor : tensors) {
+      const StoredTensor& stored = file->tensors().at(tensor.name);
+      from.push_back({stored.array, false, stored.checksum});
+    }
+  });
+  return read_tensors(file->file(), from, ranks, engine, piece);
 }
 
 #define TESSERA_INSTANTIATE(T)                                                                 \
   template std::vector<std::uint64_t> write_tensors(const TensorFile&, const Engine<T>&, Size, \
                                                     Size);                                     \
   template void Snapshot::take(const Engine<T>&, Size);                                        \
-  template Size read_tensors(const std::string&, const Communicator&, const Engine<T>&, Size); \
-  template Size read_parameters(const std::string&, const Communicator&, const Engine<T>&, DType);
+  template Size read_tensors(const SafetensorsFile&, const std::vector<TensorSource>&,         \
+                             const Communicator&, const Engine<T>&, Size);                     \
+  template Size read_tensors(const std::string&, const Communicator&, const Engine<T>&, Size);
 TESSERA_FOR_COMPUTE_TYPES(TESSERA_INSTANTIATE)
 #undef TESSERA_INSTANTIATE
 

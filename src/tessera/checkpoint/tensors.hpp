@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -49,17 +50,25 @@ class Snapshot {
   Bytes memory_;
 };
 
-/// Reads what this rank keeps into an engine on any mesh and checks the checksums. Returns the
-/// bytes of this rank. Throws the same Error (usage) on every rank for a tensor that is missing,
-/// has another shape or type, or is damaged. Collective.
+/// Where a tensor is read.
+struct TensorSource {
+  SafetensorsArray array;
+  bool transposed = false;  ///< the file has the matrix with its dimensions exchanged
+  std::optional<std::uint64_t> checksum{};
+};
+
+/// Reads what this rank keeps of the first from.size() checkpoint_tensors() into an engine on any
+/// mesh, converts it from the type in the file, and checks the checksums. Returns the bytes of this
+/// rank. Throws the same Error (usage) on every rank for a tensor that is damaged. Collective.
+template <class T>
+Size read_tensors(const SafetensorsFile& file, const std::vector<TensorSource>& from,
+                  const Communicator& ranks, const Engine<T>& engine,
+                  Size piece = checkpoint_piece);
+
+/// Reads all tensors of a checkpoint. Throws the same Error (usage) on every rank also for a tensor
+/// that is missing or has another shape or type. Else like the function above.
 template <class T>
 Size read_tensors(const std::string& path, const Communicator& ranks, const Engine<T>& engine,
                   Size piece = checkpoint_piece);
-
-/// Reads the parameters alone, which are of element type `type` in the file, and converts them.
-/// Else like read_tensors().
-template <class T>
-Size read_parameters(const std::string& path, const Communicator& ranks, const Engine<T>& engine,
-                     DType type);
 
 }  // namespace tessera

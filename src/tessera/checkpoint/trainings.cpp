@@ -34,18 +34,6 @@ double loss_of(const fs::path& file) {
   return std::isfinite(loss) ? loss : std::numeric_limits<double>::infinity();
 }
 
-/// Returns the steps with finite losses, smallest first, of equal ones the first step.
-std::vector<Size> by_loss(const fs::path& training, std::vector<Size> steps) {
-  std::vector<std::pair<double, Size>> losses;
-  for (const Size step : steps)
-    if (const double loss = loss_of(training / checkpoint_name(step)); std::isfinite(loss))
-      losses.emplace_back(loss, step);
-  std::sort(losses.begin(), losses.end());
-  steps.clear();
-  for (const auto& [loss, step] : losses) steps.push_back(step);
-  return steps;
-}
-
 }  // namespace
 
 std::string checkpoint_name(Size step) { return fmt::format("step_{:010}.safetensors", step); }
@@ -77,11 +65,12 @@ std::vector<std::string> names_in(const fs::path& directory) {
   return names;
 }
 
-std::vector<Size> steps_in(const fs::path& training) {
+std::vector<Size> steps_in(const fs::path& training, Size last) {
   std::vector<Size> steps;
   std::error_code unused;
   for (const std::string& name : names_in(training))
-    if (const auto step = step_of_checkpoint(name); step && fs::exists(training / name, unused))
+    if (const auto step = step_of_checkpoint(name);
+        step && *step <= last && fs::exists(training / name, unused))
       steps.push_back(*step);
   std::sort(steps.rbegin(), steps.rend());
   return steps;
@@ -137,17 +126,23 @@ fs::path make_training(const fs::path& directory, const std::string& fingerprint
   }
 }
 
-std::optional<Size> best_step(const fs::path& training, std::vector<Size> steps) {
-  const std::vector<Size> sorted = by_loss(training, std::move(steps));
-  return sorted.empty() ? std::nullopt : std::optional(sorted.front());
+std::vector<Size> steps_by_loss(const fs::path& training, std::vector<Size> steps) {
+  std::vector<std::pair<double, Size>> losses;
+  for (const Size step : steps)
+    if (const double loss = loss_of(training / checkpoint_name(step)); std::isfinite(loss))
+      losses.emplace_back(loss, step);
+  std::sort(losses.begin(), losses.end());
+  steps.clear();
+  for (const auto& [loss, step] : losses) steps.push_back(step);
+  return steps;
 }
 
 void remove_old(const fs::path& training, Size last, Size keep, Size keep_best) {
-  std::vector<Size> steps = steps_in(training);
-  std::erase_if(steps, [&](Size step) { return step > last; });
+  std::vector<Size> steps = steps_in(training, last);
   if (keep == 0 || std::ssize(steps) <= keep) return;
   steps.erase(steps.begin(), steps.begin() + keep);
-  const std::vector<Size> best = keep_best > 0 ? by_loss(training, steps) : std::vector<Size>{};
+  const std::vector<Size> best =
+      keep_best > 0 ? steps_by_loss(training, steps) : std::vector<Size>{};
   const auto end = best.begin() + std::min(keep_best, std::ssize(best));
   std::error_code unused;
   for (const Size step : steps)

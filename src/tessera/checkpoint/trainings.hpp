@@ -4,6 +4,7 @@
 #pragma once
 
 #include <filesystem>
+#include <limits>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -29,9 +30,10 @@ bool is_name_of_store(const std::string& name);
 /// read.
 std::vector<std::string> names_in(const std::filesystem::path& directory);
 
-/// Returns the steps of the checkpoints of a training, complete or not, from the last to the first.
-/// Throws like names_in().
-std::vector<Size> steps_in(const std::filesystem::path& training);
+/// Returns the steps up to `last` of the checkpoints of a training, complete or not, from the last
+/// to the first. Throws like names_in().
+std::vector<Size> steps_in(const std::filesystem::path& training,
+                           Size last = std::numeric_limits<Size>::max());
 
 /// Returns true if the file holds a checkpoint of which nothing is missing.
 bool is_complete(const std::filesystem::path& file);
@@ -50,9 +52,9 @@ std::vector<std::filesystem::path> trainings_in(const std::filesystem::path& dir
 std::filesystem::path make_training(const std::filesystem::path& directory,
                                     const std::string& fingerprint);
 
-/// Returns the file with the smallest TrainingState::loss() among these steps, the first one of
-/// equal ones; none if none has a finite loss.
-std::optional<Size> best_step(const std::filesystem::path& training, std::vector<Size> steps);
+/// Returns those of these steps whose TrainingState::loss() is finite, the smallest one first, of
+/// equal ones the first step.
+std::vector<Size> steps_by_loss(const std::filesystem::path& training, std::vector<Size> steps);
 
 /// Removes checkpoints of steps up to `last`, except the `keep` newest and, of the others, the
 /// `keep_best` with the smallest losses. Ignores files that cannot be removed.
