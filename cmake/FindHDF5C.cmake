@@ -15,7 +15,7 @@ find_path(HDF5C_INCLUDE_DIR hdf5.h HINTS ${hdf5_hints} PATH_SUFFIXES hdf5/serial
   include/hdf5/serial include/hdf5/${hdf5_mpi})
 # The library of the same one.
 set(hdf5_names hdf5)
-if(HDF5C_INCLUDE_DIR MATCHES "/hdf5/([a-z]+)$")
+if(HDF5C_INCLUDE_DIR MATCHES "/hdf5/(serial|openmpi|mpich)$")
   set(hdf5_names hdf5_${CMAKE_MATCH_1})
 endif()
 find_library(HDF5C_LIBRARY NAMES ${hdf5_names} HINTS ${hdf5_hints} PATH_SUFFIXES lib lib64)
