@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstring>
 #include <dlfcn.h>
+#include <fcntl.h>
 #include <map>
 #include <mutex>
 #include <string>
@@ -15,7 +16,8 @@
 namespace {
 
 constexpr off_t page = 4096;
-using Pages = std::map<off_t, std::vector<char>>;  ///< by their first byte
+constexpr useconds_t before_writing_back = 300'000;  ///< others have read their pages by then
+using Pages = std::map<off_t, std::vector<char>>;    ///< by their first byte
 
 std::mutex mutex;
 std::map<int, Pages> pages_of;  ///< by file descriptor
@@ -32,6 +34,15 @@ bool is_checkpoint(int file) {
   return length > 0 && path.find("/step_") != std::string::npos;
 }
 
+/// Reads what the file has of a page, also through a descriptor for writing only.
+bool read_page(int file, off_t at, char* bytes) {
+  const int same = open(("/proc/self/fd/" + std::to_string(file)).c_str(), O_RDONLY | O_CLOEXEC);
+  if (same < 0) return false;
+  const bool is_read = pread(same, bytes, page, at) >= 0;
+  close(same);
+  return is_read;
+}
+
 }  // namespace
 
 extern "C" {
@@ -42,7 +53,7 @@ ssize_t pwrite(int file, const void* data, size_t count, off_t begin) {
   const off_t end = begin + static_cast<off_t>(count);
   for (off_t at = begin / page * page; at < end; at += page) {
     auto [entry, is_new] = pages_of[file].try_emplace(at, page);
-    if (is_new && pread(file, entry->second.data(), page, at) < 0) return -1;
+    if (is_new && !read_page(file, at, entry->second.data())) return -1;
     const off_t from = std::max(at, begin), to = std::min(at + page, end);
     std::memcpy(entry->second.data() + (from - at), static_cast<const char*>(data) + (from - begin),
                 static_cast<size_t>(to - from));
@@ -57,7 +68,7 @@ ssize_t pwrite64(int file, const void* data, size_t count, off64_t begin) {
 int fsync(int file) {
   if (is_checkpoint(file)) {
     const std::lock_guard lock(mutex);
-    usleep(50'000);  // other hosts have read their pages by now
+    usleep(before_writing_back);
     struct stat facts {};
     if (fstat(file, &facts) != 0) return -1;
     for (const auto& [at, bytes] : pages_of[file]) {
