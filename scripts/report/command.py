@@ -7,7 +7,7 @@ import sys
 from collections import Counter
 from pathlib import Path
 
-from . import answer, compared, figures, growth, predictions, provenance, style, tables
+from . import answer, figures, growth, predictions, provenance, style, tables
 from .contents import Figure, Points, Table, Text
 from .drawing import NothingToShow
 from .export import Export, build_export, is_export
@@ -82,12 +82,8 @@ def _warnings(study, differing):
 
 def _report(options):
     """Returns the line for standard output."""
-    first, *others = options.results
-    output = options.output or Path(first) / ("compared" if others else "report")
-    if others:
-        studies = [Study(one) for one in options.results]
-        page = write(output, f"Study: {studies[0].name}, compared", compared.build(studies, options.allow_mixed))
-        return f"{len(studies)} directories compared; the report is {page}"
+    first = options.results
+    output = options.output or Path(first) / "report"
     if is_export(first):
         export = Export(first)
         page = write(output, f"Training run: {export.kind}", build_export(export))
@@ -103,10 +99,8 @@ def main(arguments=None):
         prog="report.py",
         description="Writes a page, report.html, the same as RESULTS.md, and its figures as SVG and PNG.",
     )
-    parser.add_argument("results", metavar="RESULTS", nargs="+",
-                        help="output directory of tessera-bench or tessera run --export; several directories give a page with "
-                             "the ratio of each of their cases to that of the first directory")  # fmt: skip
-    parser.add_argument("-o", "--output", metavar="DIR", help="where to write (default: RESULTS/report, or RESULTS/compared for several)")
+    parser.add_argument("results", metavar="RESULTS", help="output directory of tessera-bench or tessera run --export")
+    parser.add_argument("-o", "--output", metavar="DIR", help="where to write (default: RESULTS/report)")
     parser.add_argument("--allow-mixed", action="store_true",
                         help="print ratios between cases of different programs or machines, too")  # fmt: skip
     options = parser.parse_args(arguments)

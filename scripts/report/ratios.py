@@ -3,7 +3,6 @@
 
 import math
 from collections import Counter, namedtuple
-from itertools import product
 from statistics import median
 
 # `low` and `high` are None if there are too few rounds for an interval.
@@ -56,29 +55,12 @@ def _paired(slower, faster):
     return median_of(min(tried, key=_scatter))
 
 
-def unpaired(slower, faster, same_machine):
-    """Returns the ratio of rounds of different launches (Hodges and Lehmann 1963), with the interval that belongs to the
-    rank-sum test. On the same machine it is corrected for its speed."""
-    sets = (slower, faster)
-    tried = [[[one.seconds for one in rounds] for rounds in sets]]
-    if same_machine and None not in [one.machine() for rounds in sets for one in rounds]:
-        tried = [[[one.seconds / one.machine(share) for one in rounds] for rounds in sets] for share in SHARES]
-    if not all(sets):
-        return None
-    long, short = min(tried, key=lambda two: sum(map(_scatter, two)))
-    ratios = sorted(a / b for a, b in product(long, short))
-    pairs, deviation = len(ratios), math.sqrt(len(ratios) * (len(long) + len(short) + 1) / 12)
-    outside = math.floor(pairs / 2 - 1.96 * deviation)
-    enough = min(len(long), len(short)) >= ENOUGH_ROUNDS and outside > 0
-    return Ratio(median(ratios), *((ratios[outside - 1], ratios[-outside]) if enough else ()))
-
-
 def of_samples(slower, faster):
     """Returns how many times as long a case takes for a sample as another one of the same study."""
     known = faster.samples_per_second / slower.samples_per_second
     if slower.result.get("simulated"):
         return Ratio(known, known, known)
-    ratio = _paired(slower.rounds, faster.rounds) or unpaired(slower.rounds, faster.rounds, True)
+    ratio = _paired(slower.rounds, faster.rounds)
     if ratio is None or None in (slower.global_batch, faster.global_batch):
         return Ratio(known)
     samples = faster.global_batch / slower.global_batch

@@ -66,13 +66,6 @@ class InABrowser(WithDirectory):
             self.assertGreater(number, 200)
             self.assertEqual(found, [], f"in a width of {width}")
 
-    def test_compared_directories_do_not_overlap(self):
-        output = self.scratch / "compared"
-        done = run_report(self.fixture, self.copy(), "-o", output)
-        self.assertEqual(done.returncode, 0, done.stderr)
-        for width, paper in SCREENS:
-            self.assertEqual(self.examined(output / "report.html", width, paper)[1], [], f"in a width of {width}")
-
     def test_long_names_of_many_settings_do_not_overlap(self):
         results = self.copy()
         for number, name in enumerate(results_of(results)):

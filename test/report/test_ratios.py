@@ -10,9 +10,9 @@ from support import WithDirectory, change_json, fastest, quietly, read_json, sma
 
 # isort: split
 from report import drawing, numbers, style
-from report.case import Case, Round
+from report.case import Case
 from report.figures import is_joined
-from report.ratios import Ratio, median_of, of_samples, unpaired
+from report.ratios import Ratio, median_of, of_samples
 from report.study import Study
 from report.works import works_of
 
@@ -124,14 +124,6 @@ class Statistics(unittest.TestCase):
         ratio = of_samples(with_rounds(1.5, 0), with_rounds(1.0, 1))
         for value in ratio:
             self.assertAlmostEqual(value, 1.5)
-
-    def test_unpaired_rounds_have_the_interval_of_the_rank_sum_test(self):
-        a, b = ([Round(None, seconds, None, None) for seconds in values] for values in (range(10, 20), range(5, 10)))
-        self.assertEqual(unpaired(a, b, True), (median_of([x.seconds / y.seconds for x in a for y in b]).value, None, None))
-        ratio = unpaired(a, a, True)
-        self.assertEqual(ratio.value, 1)
-        self.assertAlmostEqual(ratio.low * ratio.high, 1)
-        self.assertLess(ratio.low, 0.9)
 
 
 class Works(WithDirectory):
