@@ -63,9 +63,8 @@ class ThePage(WithDirectory):
         for wrong in ({"peers": 3}, {"peers": [{}, {"ratio_to_tessera": 2}, {"ratio_to_tessera": 2, "rounds": 1, "name": []}]}):
             results = self.copy()
             (results / "peers.json").write_text(json.dumps({"schema_version": 1, **wrong}), encoding="utf-8")
-            done = run_report(results, "-o", results / "report")
-            self.assertEqual(done.returncode, 0, done.stderr)
-            self.assertIn("peers.json: peers", done.stderr)
+            self.report(results)
+            self.assertIn("peers.json: peers", self.stderr)
 
     def found(self):
         """Returns the rows of the table of results by strategy, mesh and work."""
