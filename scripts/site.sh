@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
+# shellcheck source-path=SCRIPTDIR
 usage() {
   cat <<'TEXT'
 usage: scripts/site.sh [-o DIR]
@@ -10,22 +11,16 @@ links on it lead somewhere. Needs Doxygen 1.9 and Python 3.9.
   -o DIR    folder of the site (build/site); index.html is its first page
 TEXT
 }
-set -euo pipefail
-root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
-site=$root/build/site
-while (($# > 0)); do
-  case $1 in
-    -h | --help) usage && exit ;;
-    -o) site=$(realpath -m "${2:?-o needs a folder}") && shift 2 ;;
-    *) usage >&2 && exit 1 ;;
-  esac
-done
-command -v doxygen > /dev/null || { echo "scripts/site.sh: Doxygen is not installed" >&2 && exit 1; }
+
+# shellcheck source=setup.sh
+source "$(dirname "${BASH_SOURCE[0]}")/setup.sh"
+o=$root/build/site
+take_options '-o' '' "$@"
+site=$(realpath -m "$o")
+command -v doxygen >/dev/null || die "Doxygen is not installed"
 pages=$(mktemp -d)
 trap 'rm -rf "$pages"' EXIT
-if [[ -d $site && ! -f $site/index.html && -n $(ls -A "$site") ]]; then
-  echo "scripts/site.sh: $site holds something else than a site" >&2 && exit 1
-fi
+if [[ -d $site && ! -f $site/index.html && -n $(ls -A "$site") ]]; then die "$site holds something else than a site"; fi
 
 cd "$root"
 python3 -B scripts/site/pages.py prepare . "$pages/pages"

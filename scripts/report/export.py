@@ -4,7 +4,6 @@
 import io
 import json
 import math
-from collections import defaultdict
 from pathlib import Path
 
 import numpy
@@ -41,28 +40,11 @@ class Export:
         self.kind = self.needed(text, "config", "model", "kind")
         self.x, self.y, self.prediction = (arrays[name] for name in ARRAYS)
         self.sample = arrays.get("sample")
-        self.metrics = self._metrics(Path(directory))
         if any(arrays[name].ndim != 3 or len(arrays[name]) == 0 for name in ARRAYS):
             raise ReportError(f"{directory} holds no samples of several positions and columns")
 
-    def _wrong(self, key, what, file=None):
-        raise ReportError(f"{file or self.file}: {key} = {what}")
-
-    def _metrics(self, directory):
-        """Returns the records of output.metrics, from the file of this name in the directory or from the file itself."""
-        given = text(self.results, "config", "output", "metrics")
-        if not given:
-            return []
-        try:
-            file = next(one for one in (directory / Path(given).name, Path(given)) if one.exists())
-            records = [json.loads(line) for line in read(file).decode().splitlines() if line.strip()]
-        except StopIteration:
-            return []
-        except (OSError, ValueError, RecursionError) as error:
-            raise ReportError(f"{given} cannot be read: {error}") from error
-        if not all(isinstance(one, dict) for one in records):
-            raise ReportError(f"{file} cannot be read: a line holds no object")
-        return [located(one, lambda key, what: self._wrong(key, what, given)) for one in records]
+    def _wrong(self, key, what):
+        raise ReportError(f"{self.file}: {key} = {what}")
 
     def needed(self, read, *path):
         """Reads with a function of fields, and rejects an empty value."""
@@ -84,7 +66,7 @@ def build_export(export):
         f" {export.needed(number, 'final_loss'):.6g}."
     )
     picture = {"fno": _operator, "pinn": _solution, "vae": _autoencoder}.get(export.kind, lambda _: None)(export)
-    return {"": [one for one in (Text(lead, "lead"), picture, _curves(export), _routers(export)) if one]}
+    return {"": [one for one in (Text(lead, "lead"), picture, _curves(export)) if one]}
 
 
 def _relative_error(predicted, true):
@@ -166,30 +148,3 @@ def _curves(export):
     axis.set(xlabel="epoch", ylabel="loss, " + export.needed(text, "config", "training", "loss"))
     axis.legend()
     return Figure("losses", "Losses", "The mean loss of each epoch.", figure)
-
-
-def _routers(export):
-    """Draws what the routers of experts do, if there are metrics of them."""
-    lines = defaultdict(list)  # by router: (step, dropped, entropy, the largest load over an even one)
-    for record in export.metrics:
-        for key in (key for key in record if key.endswith("/dropped")):
-            router = key.removesuffix("/dropped")
-            loads = [number(record, one) or 0 for one in record if one.startswith(f"{router}/load/")]
-            values = [number(record, "step"), number(record, key), number(record, f"{router}/entropy")]
-            if loads and None not in values:
-                lines[router].append([*values, max(loads) * len(loads)])
-    if not lines:
-        return None
-    figure, axes = drawing.panels(3, 2.6, columns=3)
-    for place, (router, points) in enumerate(lines.items()):
-        steps, *rows = zip(*points)
-        for axis, values in zip(axes, rows):
-            axis.plot(steps, values, label=router, **style.series(place % len(style.SERIES)))
-    for axis, title in zip(axes, ("choices that are dropped", "entropy, nats", "largest load over an even one")):
-        axis.set(title=title, xlabel="step")
-    drawing.legend(figure, axes[0].get_legend_handles_labels()[0])
-    caption = (
-        "For each router, since the previous record: the fraction of its choices that exceed the capacity of their experts, "
-        "the mean entropy of its probabilities, and the share of choices of the busiest expert times the number of experts."
-    )
-    return Figure("routers", "Routers", caption, figure, wide=True)

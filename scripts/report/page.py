@@ -11,9 +11,9 @@ from .contents import Figure, Table, Text
 from .files import replace
 from .study import ReportError
 
-# Patterns of the names of all figures, those of earlier versions, too.
-NAMES = ("breakdown", "choice-*", "scaling", "growth-*", "pareto", "bubbles", "losses", "predictions", "routers", "speedup-*",
-         "efficiency-*", "time-*", "bytes-*", "memory-*", "node-hours-*", "predicted-*", "ratios-*")  # fmt: skip
+# Patterns of the names of all figures.
+NAMES = ("growth-*", "losses", "predictions", "speedup-*", "efficiency-*", "time-*", "bytes-*", "memory-*", "node-hours-*",
+         "predicted-*")  # fmt: skip
 UNIT = re.compile(r"(?<=[\d,]) (?=([%×]|[nmµ]?s|[kKMGT]?i?B(/s)?|[kMGTP]?FLOP/s|samples/s)(?!\w)|[\d.,]+\])")
 
 

@@ -6,14 +6,11 @@ import sys
 from pathlib import Path
 
 from .case import Case
-from .fields import get, located, positive, table, text
+from .fields import get, located, table, text
 from .files import read
-from .numbers import percent
-from .ratios import ENOUGH_ROUNDS
 from .works import find_same_programs, is_choice, shown_factors, varied, works_of
 
 SCHEMA_VERSION = 1
-LARGEST_DRIFT = 0.5  # as in tessera-bench
 
 
 class ReportError(Exception):
@@ -70,17 +67,10 @@ class Study:
             work.compare()
 
     def _doubt(self):
-        """Returns why times do not tell which case is fastest, or None. An older summary has no verdict."""
-        reliable, why = get(self.summary, "machine", "timing_reliable"), text(self.summary, "machine", "problem")
-        if self.machine or reliable is True:
+        """Returns why times do not tell which case is fastest, or None."""
+        if self.machine or get(self.summary, "machine", "timing_reliable") is True:
             return None
-        if reliable is False:
-            return why or "tessera-bench found the times unreliable"
-        drift, rounds = (positive(self.summary, "machine", key) for key in ("drift", "rounds"))
-        if drift and drift > LARGEST_DRIFT:
-            return f"the speed of the machine varied by {percent(drift)} between rounds"
-        fewest = min((len(case.rounds) for case in self.measured), default=rounds or 0)
-        return f"a case has {fewest} rounds, where an interval needs {ENOUGH_ROUNDS}" if fewest < ENOUGH_ROUNDS else None
+        return text(self.summary, "machine", "problem") or "tessera-bench has no verdict on the times"
 
     def _problem(self, path, what):
         if (path, what) not in self.problems:

@@ -39,15 +39,10 @@ def varied(settings):
 
 
 def find_same_programs(cases):
-    """On one rank all strategies and meshes are one program. The summary names the case that stands for the others; in an
-    older one, this is the first with the same other factors."""
-    by_id, first = {case.id: case for case in cases}, {}
-    for case in (case for case in cases if case.ok and case.ranks == 1):
-        if "same_program_as" in case.row:
-            case.same_as = by_id.get(text(case.row, "same_program_as"))
-        else:
-            other = first.setdefault(repr(sorted((k, v) for k, v in case.factors.items() if k not in ("strategy", "mesh"))), case)
-            case.same_as = other if other is not case else None
+    """On one rank all strategies and meshes are one program. The summary names the case that stands for the others."""
+    by_id = {case.id: case for case in cases}
+    for case in cases:
+        case.same_as = by_id.get(text(case.row, "same_program_as")) if case.ok else None
 
 
 class Work:

@@ -145,7 +145,8 @@ def summary_row(case, cases):
     base = min(same, key=lambda other: (other.ranks, other.strategy != "data"))
     best = min(same, key=lambda other: other.median)
     speedup, rate = base.median / case.median, model.flops(case.batch) / case.median
-    row.update({"step_seconds_median": case.median, "baseline": base.id, "speedup": speedup,
+    is_same = case.ranks == base.ranks == 1 and case is not base
+    row.update({"same_program_as": base.id if is_same else None, "step_seconds_median": case.median, "baseline": base.id, "speedup": speedup,
                 "efficiency": base.ranks / case.ranks * speedup, **compared(base, case, "corrected_speedup"),
                 "gemm_peak_flops_per_second": model.GEMM_PEAK * case.ranks,
                 "mfu": rate / (model.GEMM_PEAK * case.ranks)})  # fmt: skip
@@ -157,5 +158,5 @@ def summary_row(case, cases):
 
 def summary(cases):
     return {"schema_version": 1, "study": "fixture", "result": "INVALID",
-            "machine": {"drift": 0.04, "resolution": 0.03, "rounds": 10},
+            "machine": {"drift": 0.04, "resolution": 0.03, "rounds": 10, "timing_reliable": True, "problem": None},
             "cases": [summary_row(case, cases) for case in cases]}  # fmt: skip
