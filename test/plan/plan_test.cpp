@@ -5,6 +5,7 @@
 
 #include <gtest/gtest.h>
 
+#include <tessera/plan/grains.hpp>
 #include <tessera/tensor/placement.hpp>
 
 #include "expect_error.hpp"
@@ -59,16 +60,16 @@ TEST(Plan, BatchesMicrobatchesAndEpochsAreSplitOnce) {
           samples += plan.data_samples(rank);
           Size next = 0;
           for (Size m = 0; m < microbatches; ++m) {
-            const Range part = plan.microbatch_samples(rank, m);
+            const Range part = microbatch_samples(input, rank, m);
             EXPECT_EQ(part.begin, next);
-            EXPECT_LE(part.count, plan.microbatch_samples(rank, 0).count);
+            EXPECT_LE(part.count, microbatch_samples(input, rank, 0).count);
             next = part.end();
           }
           EXPECT_EQ(next, rows.count);
           for (const Slot& tensor : plan.stages.front().slots) {
             if (tensor.role != TensorRole::batch && !tensor.in_frame()) continue;
             EXPECT_EQ(piece(tensor.shape, tensor.cuts, input.mesh, rank).extent[0],
-                      plan.microbatch_samples(rank, 0).count)
+                      microbatch_samples(input, rank, 0).count)
                 << tensor.path << " on rank " << rank;
           }
         }

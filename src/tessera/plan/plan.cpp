@@ -85,9 +85,9 @@ double recomputed_flops(const PlanInput& input, const StagePlan& stage) {
 
 /// Adds the actions and tensors of a stage to its outline.
 void add_actions(const Plan& plan, StagePlan& stage, Size number,
-                 const std::vector<PipelineAction>& list) {
+                 const std::vector<PipelineAction>& list, const PlanPasses& passes) {
   const PlanInput& input = plan.input;
-  PassPlan pass = make_passes(input, plan.layouts, stage.chunks);
+  PassPlan pass = make_passes(input, plan.layouts, stage.chunks, passes);
   static_cast<StageSchedule&>(stage) = make_schedule(input, pass, stage.parameters, number, list);
   stage.slots = std::move(pass.slots);
   stage.storages = std::move(pass.storages);
@@ -98,10 +98,6 @@ void add_actions(const Plan& plan, StagePlan& stage, Size number,
 }  // namespace
 
 Range Plan::batch_samples(Size rank) const { return batch_share(input, input.batch_size, rank); }
-
-Range Plan::microbatch_samples(Size rank, Size microbatch) const {
-  return tessera::microbatch_samples(input, rank, microbatch);
-}
 
 Size Plan::data_samples(Size rank, Size samples) const {
   const Size full_batches = samples / input.batch_size;
@@ -120,11 +116,6 @@ Size Plan::first_rank(Size stage) const {
   std::vector<Size> at(input.mesh.axes().size());
   if (const auto pipeline = input.mesh.find("pipeline")) at[*pipeline] = stage;
   return input.mesh.rank_at(at);
-}
-
-Size Plan::model_coordinate(Size rank) const {
-  const auto model = input.mesh.find("model");
-  return model ? input.mesh.coordinate(rank, *model) : 0;
 }
 
 AlongRank Plan::along(Size rank) const {
@@ -228,13 +219,13 @@ Plan outline_plan(PlanInput input) {
 
 namespace {
 
-Plan plan_step(const PlanInput& input) {
+Plan plan_step(const PlanInput& input, const PlanPasses& passes = {}) {
   Plan plan = outline_plan(input);
   const PipelineShape shape = listed_passes(plan.input);
   const ActionLists lists = add_messages(order_passes(shape), shape);
   simulate_pipeline(lists, shape);  // throws if the stages would deadlock
   for (std::size_t s = 0; s < lists.size(); ++s)
-    add_actions(plan, plan.stages[s], static_cast<Size>(s), lists[s]);
+    add_actions(plan, plan.stages[s], static_cast<Size>(s), lists[s], passes);
   for (const PassCount& part : plan.flops_along_context())
     plan.flops.forward += part.forward, plan.flops.backward += part.backward;
   for (const StagePlan& stage : plan.stages) plan.recomputed += recomputed_flops(plan.input, stage);
@@ -243,11 +234,13 @@ Plan plan_step(const PlanInput& input) {
 
 }  // namespace
 
-Plan make_plan(const PlanInput& given) {
+Plan make_plan(const PlanInput& input) { return make_plan(input, {}); }
+
+Plan make_plan(const PlanInput& given, const PlanPasses& passes) {
   check(given);
   PlanInput input = given;
   set_grains(input);
-  Plan plan = plan_step(input);
+  Plan plan = plan_step(input, passes);
   check_grains(plan.input, plan.layouts);
   return plan;
 }

@@ -13,6 +13,7 @@
 #include <tessera/plan/memory.hpp>
 #include <tessera/plan/pass/action.hpp>
 #include <tessera/plan/pass/memory_placement.hpp>
+#include <tessera/plan/pass/pass.hpp>
 #include <tessera/plan/pass/schedule.hpp>
 #include <tessera/plan/plan_input.hpp>
 
@@ -45,8 +46,6 @@ struct Plan {
 
   /// Returns the samples of the global batch that `rank` computes.
   Range batch_samples(Size rank) const;
-  /// Returns the samples of a microbatch, counted from the rank's first sample.
-  Range microbatch_samples(Size rank, Size microbatch) const;
   /// Returns the number of steps of one epoch. The last batch may be smaller than the others.
   Size steps_per_epoch() const { return input.steps_per_epoch(); }
   /// Returns the number of samples that `rank` computes in one epoch: its share of each batch.
@@ -54,8 +53,6 @@ struct Plan {
   /// Returns the same for a data set of `samples` samples.
   Size data_samples(Size rank, Size samples) const;
 
-  /// Returns the rank's coordinate along `model`; 0 without that axis.
-  Size model_coordinate(Size rank) const;
   /// Returns the sizes of `model`, `context` and `expert`, and the rank's coordinates along them.
   AlongRank along(Size rank) const;
   /// Returns the FLOPs of one step by coordinate along `context`, all ranks with it together.
@@ -108,8 +105,9 @@ Size loss_sums(const PlanInput& input, Size batches);
 Plan outline_plan(PlanInput input);
 
 /// Makes the plan of one step. Throws ConfigError, which names the key, if the input has no valid
-/// plan.
+/// plan. Only tests leave out passes.
 Plan make_plan(const PlanInput& input);
+Plan make_plan(const PlanInput& input, const PlanPasses& passes);
 
 /// Returns the plan of the last batch of a data set of `samples` samples, which may be smaller than
 /// the others.

@@ -6,7 +6,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <initializer_list>
 #include <optional>
 #include <string_view>
 #include <variant>
@@ -204,35 +203,30 @@ inline const Compute* compute_of(const Action& action) {
 /// Calls visit(slot) for every operand but no_slot.
 template <class Visit>
 void for_each_slot(const Action& action, const Visit& visit) {
-  const auto each = [&](std::initializer_list<SlotId> ids) {
-    for (const SlotId id : ids)
-      if (id != no_slot) visit(id);
-  };
+  const auto each = [&](const auto&... ids) { ((ids == no_slot ? void() : visit(ids)), ...); };
   const auto operands = [&](const Compute& of) {
-    for (const SlotId id : of.inputs) each({id});
-    each({of.output, of.saved, of.ring_sums});
+    for (const SlotId& id : of.inputs) each(id);
+    each(of.output, of.saved, of.ring_sums);
   };
   match(
       action, [&](const Forward& a) { operands(a); },
       [&](const Backward& a) {
         operands(a);
-        for (const SlotId id : a.input_gradients) each({id});
-        each({a.output_gradient});
+        for (const SlotId& id : a.input_gradients) each(id);
+        each(a.output_gradient);
       },
-      [&](const PartialLoss& a) {
-        each({a.prediction, a.terms});
-      },
-      [&](const Loss& a) {
-        each({a.prediction, a.terms, a.gradient});
-      },
-      [&](const Accumulate& a) {
-        each({a.from, a.to});
-      },
-      [&](const Move& a) {
-        each({a.from, a.to, a.scratch});
-      },
-      [&](const Message& a) { each({a.tensor}); }, [](const BucketMove&) {},
-      [](const ReduceRows&) {}, [](const Scalars&) {}, [](const Update&) {});
+      [&](const PartialLoss& a) { each(a.prediction, a.terms); },
+      [&](const Loss& a) { each(a.prediction, a.terms, a.gradient); },
+      [&](const Accumulate& a) { each(a.from, a.to); },
+      [&](const Move& a) { each(a.from, a.to, a.scratch); },
+      [&](const Message& a) { each(a.tensor); }, [](const BucketMove&) {}, [](const ReduceRows&) {},
+      [](const Scalars&) {}, [](const Update&) {});
+}
+
+/// Replaces every operand but no_slot by rename(slot).
+template <class Rename>
+void rename_slots(Action& action, const Rename& rename) {
+  for_each_slot(action, [&](const SlotId& id) { const_cast<SlotId&>(id) = rename(id); });
 }
 
 /// The repeated part of a list of actions. The first `before` actions are executed once. Then

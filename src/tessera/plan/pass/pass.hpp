@@ -36,14 +36,18 @@ struct PassPlan {
 inline constexpr SlotId slot_of_x = 0;
 inline constexpr SlotId slot_of_y = 1;
 
-/// Turns the layers of each chunk into actions on slots. Tensors share memory where they can:
-/// - An output reuses the memory of an input that is not read again.
-/// - A sum over `model` replaces its terms.
-/// - A gradient that a layer passes on is one slot.
-/// The backward pass repeats the redistribution of an input instead of saving it, except for the
-/// last one of a chunk, which it reads first. Chunks send the tensors that later layers read with
-/// their placement along `model`; a Partial tensor is summed before.
+/// The passes over the naive list (passes.hpp). A test leaves some out: the bits stay the same.
+struct PlanPasses {
+  bool split_weights = true;  ///< for schedules that delay the gradients of weights
+  bool drop = true;           ///< repeat layers and redistributions in the backward pass
+  bool join = true;           ///< leave out copies and additions of gradients
+  bool share_memory = true;   ///< write over tensors that are not read again
+};
+
+/// Turns the layers of each chunk into actions on slots: a naive list, in which each tensor has
+/// memory of its own, and passes over it. Chunks send the tensors that later layers read with their
+/// placement along `model`; a Partial tensor is summed before.
 PassPlan make_passes(const PlanInput& input, const std::vector<Layout>& layouts,
-                     const std::vector<Range>& chunks);
+                     const std::vector<Range>& chunks, const PlanPasses& passes = {});
 
 }  // namespace tessera

@@ -24,6 +24,11 @@ bool is_sum(const Placements& terms, const Placements& whole) {
   return terms != whole;
 }
 
+bool are_terms(const Placements& placements) {
+  return std::any_of(placements.begin(), placements.end(),
+                     [](const Placement& placement) { return placement.is_partial(); });
+}
+
 PassTensors::PassTensors(const PlanInput& input)
     : input_(input),
       batch_axes_(batch_axes(input.mesh)),
@@ -53,11 +58,6 @@ Placements PassTensors::placed(Placement model, Placement context, bool by_exper
   return placements;
 }
 
-bool PassTensors::are_terms(const Placements& placements) {
-  return std::any_of(placements.begin(), placements.end(),
-                     [](const Placement& placement) { return placement.is_partial(); });
-}
-
 /// Returns the cuts of a tensor: samples by the axes of the batch, positions, rows as one, columns.
 Cuts PassTensors::cuts(const Placements& placements, Size columns,
                        const std::vector<std::string>& batch) const {
@@ -77,13 +77,20 @@ Cuts PassTensors::cuts(const Placements& placements, Size columns,
   return cuts;
 }
 
-SlotId PassTensors::add(std::string path, TensorRole role, Extent of, const Placements& placements,
-                        SlotId in_memory_of) {
-  return add(std::move(path), role, of, placements, type_of(placements), in_memory_of);
+Size PassTensors::bytes_of(Slot slot) const {
+  for (Cut& cut : slot.cuts) cut.shift = 0;
+  return num_elements(local_shape(slot, samples_of(slot.by_expert), input_.mesh, 0)) *
+         size_of(slot.type);
+}
+
+SlotId PassTensors::add(std::string path, TensorRole role, Extent of,
+                        const Placements& placements) {
+  return add(std::move(path), role, of, placements,
+             are_terms(placements) ? input_.state_type : input_.compute_type);
 }
 
 SlotId PassTensors::add(std::string path, TensorRole role, Extent of, const Placements& placements,
-                        DType type, SlotId in_memory_of) {
+                        DType type) {
   Slot slot{.path = std::move(path),
             .role = role,
             .shape = {samples_, of.columns},
@@ -93,25 +100,16 @@ SlotId PassTensors::add(std::string path, TensorRole role, Extent of, const Plac
   if (columns_ == 2) slot.shape.insert(slot.shape.begin() + 1, of.positions);
   slot.by_expert = placement_along("expert", placements, input_.mesh) == Placement::shard(columns_);
   slot.batch_cuts = batch_axes_.size() - (slot.by_expert ? 1 : 0);
-  if (in_memory_of != no_slot) {
-    slot.storage = storage_of(in_memory_of);
-  } else if (role != TensorRole::batch) {
-    const Size elements =
-        num_elements(local_shape(slot, samples_of(slot.by_expert), input_.mesh, 0));
-    slot.storage = static_cast<Size>(pass_.storages.size());
-    pass_.storages.push_back({elements * size_of(slot.type)});
-  }
   pass_.slots.push_back(std::move(slot));
   return next_slot() - 1;
 }
 
-void PassTensors::redistribute(SlotId from, SlotId to, bool may_overwrite) {
+void PassTensors::redistribute(SlotId from, SlotId to) {
   const Slot before = slot(from), after = slot(to);
   if (before.type != after.type) {
-    const bool in_place = may_overwrite && is_sum(before.placements, after.placements);
-    const SlotId sum = add(after.path + ".sum", after.role, extent_of(after), after.placements,
-                           before.type, in_place ? from : no_slot);
-    redistribute(from, sum, may_overwrite);
+    const SlotId sum =
+        add(after.path + ".sum", after.role, extent_of(after), after.placements, before.type);
+    redistribute(from, sum);
     return accumulate(sum, to, false);
   }
   // Ranks with other samples move nothing to each other, so their axes do not cut here.
@@ -123,10 +121,9 @@ void PassTensors::redistribute(SlotId from, SlotId to, bool may_overwrite) {
        plan_redistribute(shape, now, after.placements, input_.mesh, 0,
                          [&](const Placements& p) { return cuts(p, columns, {"expert"}); })) {
     now[step.axis] = step.to;
-    SlotId next = to;
-    if (now != after.placements)
-      next = add(after.path + ".moved", after.role, extent_of(after), now, before.type,
-                 is_sum(now, after.placements) ? to : no_slot);
+    const SlotId next = now == after.placements ? to
+                                                : add(after.path + ".moved", after.role,
+                                                      extent_of(after), now, before.type);
     move(std::exchange(from, next), next, step.axis);
   }
 }
@@ -173,10 +170,6 @@ void PassTensors::pass_on(SlotId from, SlotId to, Phase phase) {
                  .ranks = RankSet::context,
                  .tag = to,
                  .phase = phase});
-}
-
-void PassTensors::accumulate(SlotId from, SlotId to, bool adds) {
-  emit(Accumulate{from, to, adds});
 }
 
 }  // namespace tessera::detail

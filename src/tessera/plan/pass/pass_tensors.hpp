@@ -15,6 +15,7 @@ namespace tessera::detail {
 /// Returns true if a sum turns the first placements into the second ones: they differ only along
 /// axes where terms become whole. The sum can replace its terms.
 bool is_sum(const Placements& terms, const Placements& whole);
+bool are_terms(const Placements& placements);
 
 /// The PassPlan under construction: adds slots and appends actions ("emits" them). Makes the
 /// actions that move or add tensors.
@@ -27,48 +28,40 @@ class PassTensors {
 
   explicit PassTensors(const PlanInput& input);
 
-  PassPlan take() { return std::move(pass_); }
+  PassPlan& plan() { return pass_; }
   ChunkPass& chunk() { return pass_.chunks.back(); }
   void begin_chunk() { pass_.chunks.emplace_back(), emit_to(&ChunkPass::forward); }
 
-  /// Sets the list of the chunk to which emit() appends. Returns the previous one.
+  /// Sets the list of the chunk to which emit() appends.
   using List = std::vector<Action> ChunkPass::*;
-  List emit_to(List list) { return std::exchange(list_, list); }
-  bool emits_to(List list) const { return list_ == list; }
+  void emit_to(List list) { list_ = list; }
   void emit(Action action) { (chunk().*list_).push_back(std::move(action)); }
+  Size num_emitted() { return static_cast<Size>((chunk().*list_).size()); }
 
   SlotId next_slot() const { return static_cast<SlotId>(pass_.slots.size()); }
   const Slot& slot(SlotId id) const { return pass_.slots[id]; }
-  Size storage_of(SlotId id) const { return slot(id).storage; }
   static Extent output_of(const LayerSpec& layer) { return {layer.positions(), layer.out()}; }
   static Extent extent_of(const Slot& slot) { return {slot.positions(), slot.shape.back()}; }
+  /// Returns the bytes of a tensor on the rank with the largest piece: the first one, or one whose
+  /// keys and values go round.
+  Size bytes_of(Slot slot) const;
 
   /// Returns the placements of a tensor from its rows and columns along `model` and `context`
   /// (Layout). It is Shard(sample) along the axes of the batch. Rows along `context` are positions;
   /// along `model`, samples and positions as one. `by_expert`: `expert` splits the columns.
   Placements placed(Placement model, Placement context = by_rows, bool by_expert = false) const;
-  /// Returns true if a tensor can be read with the placements `needed` as it is.
-  bool as_needed(SlotId id, const Placements& needed) const {
-    return slot(id).placements == needed;
-  }
-  /// Returns the type of a tensor with these placements. Terms of a sum over ranks have the state
-  /// type, all other tensors the compute type.
-  DType type_of(const Placements& placements) const {
-    return are_terms(placements) ? input_.state_type : input_.compute_type;
-  }
-  static bool are_terms(const Placements& placements);
 
-  /// Adds a slot and returns its position. It shares the memory of `in_memory_of` if that is given;
-  /// else it gets a storage of its own, unless it is the batch, which is not in the frame. The
-  /// first overload uses type_of(placements).
+  /// Adds a slot and returns its position. The first overload uses the state type for terms of a
+  /// sum over ranks, the compute type for all other tensors.
+  SlotId add(std::string path, TensorRole role, Extent of, const Placements& placements);
   SlotId add(std::string path, TensorRole role, Extent of, const Placements& placements,
-             SlotId in_memory_of = no_slot);
-  SlotId add(std::string path, TensorRole role, Extent of, const Placements& placements, DType type,
-             SlotId in_memory_of = no_slot);
+             DType type);
+  /// Adds a slot like an existing one.
+  SlotId add_like(SlotId id) { return pass_.slots.push_back(Slot(slot(id))), next_slot() - 1; }
 
   /// Emits the moves of plan_redistribute() from `from` to `to`, and a conversion if their types
-  /// differ. `may_overwrite`: no later action reads `from`.
-  void redistribute(SlotId from, SlotId to, bool may_overwrite);
+  /// differ.
+  void redistribute(SlotId from, SlotId to);
   /// True if keys and values go round the ranks of `context`.
   bool rings(const LayerSpec& layer) const;
   Size ring_size() const { return input_.mesh.size_of("context"); }
@@ -78,9 +71,11 @@ class PassTensors {
   /// Emits the start or the finish of the messages by which `from` goes to the next rank of
   /// `context`, and `to` comes from the one before.
   void pass_on(SlotId from, SlotId to, Phase phase);
-
   /// Emits the addition of `from` to `to` or, without `adds`, a copy or conversion.
-  void accumulate(SlotId from, SlotId to, bool adds);
+  void accumulate(SlotId from, SlotId to, bool adds) { emit(Accumulate{from, to, adds}); }
+
+ protected:
+  const PlanInput& input_;
 
  private:
   Cuts cuts(const Placements& placements, Size columns,
@@ -88,7 +83,6 @@ class PassTensors {
   Size samples_of(bool by_expert) const { return by_expert ? group_samples_ : own_samples_; }
   void move(SlotId from, SlotId to, std::size_t axis);
 
-  const PlanInput& input_;
   std::vector<std::string> batch_axes_;
   Size samples_;                      ///< samples of the first microbatch on all ranks together
   Size own_samples_, group_samples_;  ///< those of rank 0, and of all ranks along `expert` with it

@@ -1,0 +1,164 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <map>
+#include <utility>
+
+#include <tessera/nn/layers/layer_row.hpp>
+#include <tessera/plan/pass/passes.hpp>
+#include <tessera/plan/pipeline/stages.hpp>
+
+namespace tessera::detail {
+namespace {
+
+class Dropping {
+ public:
+  Dropping(const PlanInput& input, NaivePass& pass, Range layers, bool drops)
+      : input_(input), layers_(input.model.layers), pass_(pass), drops_(drops) {
+    find_segments(layers);
+    for (Size l = layers.begin; l < layers.end(); ++l)
+      for (Size reader = l + 1; reader < layers.end(); ++reader) {
+        const std::vector<Size>& inputs = layers_[reader].inputs;
+        if (segment_of_[reader] != segment_of_[l] && std::count(inputs.begin(), inputs.end(), l))
+          keeps_output_[l] = true;
+      }
+  }
+
+  void run() {
+    const std::vector<Action> naive = std::exchange(pass_.chunk().backward, {});
+    // Messages of a ring belong to the next layer.
+    std::vector<Size> readers(naive.size(), none);
+    for (std::size_t i = naive.size(); i-- > 0;) {
+      const auto* backward = std::get_if<Backward>(&naive[i]);
+      readers[i] = backward != nullptr    ? backward->layer
+                   : i + 1 < naive.size() ? readers[i + 1]
+                                          : none;
+    }
+    for (std::size_t i = 0; i < naive.size(); ++i) {
+      Action action = naive[i];
+      delays_ = false;
+      if (auto* backward = std::get_if<Backward>(&action)) {
+        delays_ = backward->gradients == Gradients::of_parameters;
+        for (SlotId& input : backward->inputs) input = again(input, readers[i]);
+        backward->saved = again(backward->saved, readers[i]);
+        backward->output = again(backward->output, readers[i]);
+      } else if (auto* message = std::get_if<Message>(&action); message && message->sends) {
+        message->tensor = again(message->tensor, readers[i]);
+      }
+      emit(std::move(action), delays_);
+    }
+  }
+
+ private:
+  static constexpr Size none = -1, all_readers = -2;
+
+  /// Numbers the segments of the chunk. The last segment of the model is not recomputed: its values
+  /// are read at once, so dropping them saves nothing.
+  void find_segments(Range layers) {
+    segment_of_.assign(layers_.size(), none);
+    keeps_output_.assign(layers_.size(), false);
+    if (input_.activation_checkpointing.units == 0) return;
+    Size units = 0;
+    for (const Range& unit : units_of(layers_)) {
+      if (unit.begin < layers.begin || unit.begin >= layers.end()) continue;
+      const Size segment = units++ / input_.activation_checkpointing.units;
+      for (Size l = unit.begin; l < unit.end(); ++l) segment_of_[l] = segment;
+    }
+    if (const Size last = segment_of_.back(); layers.end() == static_cast<Size>(layers_.size()))
+      std::replace(segment_of_.begin(), segment_of_.end(), last, none);
+  }
+
+  /// Returns what makes a tensor; nullptr if no layer or redistribution of this chunk does.
+  const Making* making_of(SlotId id) const {
+    for (const Making& made : pass_.makings())
+      if (id >= made.slots.begin && id < made.slots.end()) return &made;
+    return nullptr;
+  }
+
+  bool is_recomputed(SlotId output) const {
+    const Making* made = making_of(output);
+    return made && segment_of_[made->layer] != none && !keeps_output_[made->layer];
+  }
+
+  bool is_kept(const Making& made, SlotId id) const {
+    if (made.layer != Making::no_layer)
+      return segment_of_[made.layer] == none ||
+             (id == made.slots.begin && keeps_output_[made.layer]);
+    const Slot &source = pass_.slot(made.source), &copy = pass_.slot(id);
+    return !is_recomputed(made.source) &&
+           (are_terms(source.placements) || source.by_expert != copy.by_expert ||
+            id == pass_.last_copy());
+  }
+
+  /// Returns the tensor that `reader` reads in place of one of the forward pass. What is recomputed
+  /// is made once; a redistribution of a tensor that is kept, for each reader.
+  SlotId again(SlotId id, Size reader) {
+    if (const auto found = made_again_.find({id, all_readers}); found != made_again_.end())
+      return found->second;
+    const Making* made = id == no_slot ? nullptr : making_of(id);
+    if (!drops_ || made == nullptr || is_kept(*made, id)) return id;
+    if (made->layer != Making::no_layer || is_recomputed(made->source)) reader = all_readers;
+    if (!made_again_.contains({id, reader})) repeat(Making(*made), reader);
+    return made_again_.at({id, reader});
+  }
+
+  void repeat(const Making& made, Size reader) {
+    const bool is_layer = made.layer != Making::no_layer;
+    // A layer that is recomputed reads a redistribution of its own.
+    const Size own_reader = is_layer ? all_readers - 1 - made.layer : reader;
+    const auto is_own = [&](SlotId id) { return id >= made.slots.begin && id < made.slots.end(); };
+    std::vector<Action> actions;
+    for (Size i = made.actions.begin; i < made.actions.end(); ++i)
+      actions.push_back(pass_.chunk().forward[i]);
+    for (Action& action : actions)
+      rename_slots(action, [&](SlotId id) { return is_own(id) ? id : again(id, own_reader); });
+    const Size shift = pass_.next_slot() - made.slots.begin;
+    for (SlotId id = made.slots.begin; id < made.slots.end(); ++id)
+      made_again_[{id, reader}] = pass_.add_like(id);
+    for (Action& action : actions) {
+      rename_slots(action, [&](SlotId id) { return is_own(id) ? id + shift : id; });
+      if (auto* forward = std::get_if<Forward>(&action)) forward->recomputes = true;
+      emit(std::move(action), delays_ && reader != all_readers);
+    }
+  }
+
+  void emit(Action action, bool delays) {
+    pass_.emit_to(delays ? &ChunkPass::weights : &ChunkPass::backward);
+    pass_.emit(std::move(action));
+  }
+
+  const PlanInput& input_;
+  const std::vector<LayerSpec>& layers_;
+  NaivePass& pass_;
+  bool drops_;
+  std::vector<Size> segment_of_;    ///< by layer; none if not recomputed
+  std::vector<char> keeps_output_;  ///< by layer: a later segment reads its output
+  std::map<std::pair<SlotId, Size>, SlotId> made_again_;  ///< by tensor and reader
+  bool delays_ = false;  ///< the action is a gradient of weights that is split off
+};
+
+}  // namespace
+
+void split_weight_gradients(const PlanInput& input, ChunkPass& chunk) {
+  for (Action& action : std::exchange(chunk.backward, {})) {
+    chunk.backward.push_back(action);
+    auto* of_inputs = std::get_if<Backward>(&chunk.backward.back());
+    if (of_inputs == nullptr) continue;
+    const LayerSpec& layer = input.model.layers[of_inputs->layer];
+    // It pays only for layers with matrix products.
+    if (layer.parameters.empty() || row_of(layer).products(layer, 1).backward.empty()) continue;
+    Backward of_parameters = *of_inputs;
+    of_parameters.gradients = Gradients::of_parameters;
+    of_parameters.output = no_slot;
+    std::fill(of_parameters.input_gradients.begin(), of_parameters.input_gradients.end(), no_slot);
+    of_inputs->gradients = Gradients::of_inputs;
+    std::fill(of_inputs->inputs.begin(), of_inputs->inputs.end(), no_slot);
+    if (of_inputs->input_gradients == of_parameters.input_gradients) chunk.backward.pop_back();
+    chunk.backward.push_back(std::move(of_parameters));
+  }
+}
+
+void drop_tensors(const PlanInput& input, NaivePass& pass, Range layers, bool drops) {
+  Dropping(input, pass, layers, drops).run();
+}
+
+}  // namespace tessera::detail

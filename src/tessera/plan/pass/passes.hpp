@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+// Passes over the naive list of a chunk. Each does one thing, and none changes a bit of a step.
+#pragma once
+
+#include <tessera/plan/pass/naive_pass.hpp>
+
+namespace tessera::detail {
+
+/// Splits the backward pass of layers with products into the gradients of inputs and, right behind
+/// them, the gradients of parameters.
+void split_weight_gradients(const PlanInput& input, ChunkPass& chunk);
+
+/// Moves the gradients that were split off to ChunkPass::weights. With `drops`, keeps less of the
+/// forward pass of the latest chunk, and repeats the rest where the backward pass reads it: layers
+/// in segments that are recomputed, and redistributions, except sums, exchanges with ranks of
+/// `expert`, and the last one of a chunk, which is read first.
+void drop_tensors(const PlanInput& input, NaivePass& pass, Range layers, bool drops);
+
+/// Leaves out copies of gradients that are not read again, and lets layers add to a gradient, where
+/// their kernels can, in place of an addition behind them.
+void join_gradients(const PlanInput& input, ChunkPass& chunk, const std::vector<Slot>& slots);
+
+/// Gives each slot its storage, and leaves out slots that no action uses. With `in_place`, outputs,
+/// sums over ranks and gradients replace a tensor that is not read again.
+void assign_storages(const PlanInput& input, PassTensors& tensors, bool in_place);
+
+}  // namespace tessera::detail
