@@ -54,20 +54,6 @@ TEST(PlanMemory, ScratchToMakeSamplesSharesMemoryWithBatches) {
   EXPECT_EQ(data(), samples + batch);
 }
 
-TEST(PlanMemory, PartsAddUpToTheTotal) {
-  for (const Strategy strategy : {Strategy::data, Strategy::fsdp, Strategy::tensor}) {
-    PlanInput input = plan_test::sharded(
-        tutorial({{strategy == Strategy::tensor ? "model" : "fsdp", 3}}), strategy);
-    input.precision = MatmulPrecision::tf32;
-    input.microbatches = 2;
-    const MemoryPlan memory = make_plan(input).memory(0);
-    Size sum = 0;
-    for (const MemoryRow& row : memory_rows) sum += memory.*row.bytes;
-    EXPECT_EQ(sum, memory.total());
-    EXPECT_EQ(sizeof(MemoryPlan), memory_rows.size() * sizeof(Size)) << "a part without a row";
-  }
-}
-
 TEST(PlanMemory, BytesFollowTheTypes) {
   PlanInput input = tutorial({{"data", 3}});
   input.state_type = DType::float64;

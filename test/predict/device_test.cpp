@@ -55,7 +55,9 @@ TEST(PlansForDevices, HaveTheLaunchesOfTheDevice) {
 }
 
 TEST(PlansForDevices, HaveTheScratchMemoryOfTheDevice) {
-  const auto scratch = [](Device device) { return layer_scratch(make_plan(one_block(device)), 0); };
+  const auto scratch = [](Device device) {
+    return plan_scratch(make_plan(one_block(device)), 0).layers;
+  };
   // Three blocks of scores for each head, and sums of all keys, all values and a block of queries.
   EXPECT_EQ(scratch(Device::gpu), 16 * (3 * 1024 * 1024 + (1024 + 1024 + 1024) * 64));
   EXPECT_EQ(scratch(Device::cpu), 1 * (3 * 64 * 512 + (1024 + 1024 + 64) * 64));

@@ -23,9 +23,9 @@ LayerOperands<T>::LayerOperands(const Plan& plan, Size rank, const Frame<T>& fra
       along_(plan.along(rank)),
       adds_microbatches_(!plan.state(rank).reduces_every_microbatch),
       views_(layers_.size()),
-      gemm_(plan.input.precision, matmul_scratch(plan, rank), half_products_of(plan.input),
+      gemm_(plan.input.precision, plan_scratch(plan, rank).products, half_products_of(plan.input),
             plan.input.numerics.reproducible),
-      scratch_(allocate_vector<State>("tessera::layer_scratch", layer_scratch(plan, rank))) {
+      scratch_(allocate_vector<State>("tessera::layer_scratch", plan_scratch(plan, rank).layers)) {
   for (const ParameterPlan& parameter : stage_.parameters.parameters)
     views_[parameter.layer].push_back(
         {parameter.bucket,

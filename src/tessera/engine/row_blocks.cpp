@@ -26,7 +26,8 @@ LayerCall<T> call_on(const LayerCall<T>& call, Range rows) {
 
 template <class T>
 RowBlocks<T>::RowBlocks(const Plan& plan, Size rank)
-    : nodes_(allocate_vector<State>("tessera::gradient_nodes", gradient_nodes(plan, rank))) {
+    : nodes_(allocate_vector<State>("tessera::gradient_nodes",
+                                    plan_scratch(plan, rank).gradient_nodes)) {
   for (std::size_t l = 0; l < plan.layouts.size(); ++l) {
     Layer& layer = layers_.emplace_back();
     layer.blocks = row_blocks(plan.input, plan.input.model.layers[l]);

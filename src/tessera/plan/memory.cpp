@@ -12,46 +12,6 @@
 namespace tessera {
 namespace {
 
-/// Returns the samples of a layer on the first rank of a stage, which has the most samples and the
-/// largest layers.
-Size most_samples(const PlanInput& input, const LayerSpec& layer) {
-  return layer.experts() > 0 ? group_samples(input, input.batch_size, 0, 0)
-                             : microbatch_samples(input, 0, 0).count;
-}
-
-/// Returns the layers of a rank's stage with its part of the positions, and otherwise with the
-/// largest extents of any rank.
-std::vector<LayerSpec> largest_layers(const Plan& plan, Size rank) {
-  AlongRank largest = plan.along(0);
-  largest.context = plan.along(rank).context;
-  return local_layers(plan.input, plan.layouts, largest);
-}
-
-}  // namespace
-
-Size layer_scratch(const Plan& plan, Size rank) {
-  const std::vector<LayerSpec> layers = largest_layers(plan, rank);
-  Size most = 0;
-  for (const Range& chunk : plan.stage(rank).chunks)
-    for (Size l = chunk.begin; l < chunk.end(); ++l)
-      most =
-          std::max(most, row_of(layers[l]).scratch(layers[l], most_samples(plan.input, layers[l])));
-  return most;
-}
-
-Size gradient_nodes(const Plan& plan, Size rank) {
-  if (!plan.input.numerics.reproducible) return 0;
-  const std::vector<LayerSpec> layers = largest_layers(plan, rank);
-  Size most = 0;
-  for (const Range& chunk : plan.stage(rank).chunks)
-    for (Size l = chunk.begin; l < chunk.end(); ++l)
-      most = std::max(most, tree_levels(row_blocks(plan.input, plan.input.model.layers[l])) *
-                                layers[l].num_parameters());
-  return most;
-}
-
-namespace {
-
 /// Returns the elements of the open nodes of a layer's products, each as large as the largest block
 /// of a result, and one more for the sum itself.
 Size product_nodes(const LayerSpec& layer, Size samples, const LayerBlocks& blocks) {
@@ -64,30 +24,39 @@ Size product_nodes(const LayerSpec& layer, Size samples, const LayerBlocks& bloc
   return most;
 }
 
+void raise(Size& most, Size elements) { most = std::max(most, elements); }
+
 }  // namespace
 
-MatmulScratch matmul_scratch(const Plan& plan, Size rank) {
-  MatmulScratch scratch;
+ScratchPlan plan_scratch(const Plan& plan, Size rank) {
   const PlanInput& input = plan.input;
   const bool rounds = input.precision != MatmulPrecision::strict && !input.rounds_natively;
-  const bool copies = rounds || input.emulates_products;
-  if (!copies && !input.numerics.reproducible) return scratch;
-  const std::vector<LayerSpec> layers = largest_layers(plan, rank);
+  // The layers with the rank's part of the positions, and otherwise with the largest extents and
+  // the most samples of any rank: those of the first one.
+  AlongRank largest = plan.along(0);
+  largest.context = plan.along(rank).context;
+  const std::vector<LayerSpec> layers = local_layers(input, plan.layouts, largest);
+  ScratchPlan scratch;
   for (const Range& chunk : plan.stage(rank).chunks)
     for (Size l = chunk.begin; l < chunk.end(); ++l) {
-      const Size samples = most_samples(plan.input, layers[l]);
-      if (input.numerics.reproducible && row_of(layers[l]).sums_in_blocks)
-        scratch.nodes =
-            std::max(scratch.nodes,
-                     product_nodes(layers[l], samples,
-                                   layer_blocks(input, input.model.layers[l], plan.layouts[l])));
-      if (!copies) continue;
-      for (const GemmShape& product : products_of(layers[l], samples)) {
+      const LayerSpec &layer = layers[l], &whole = input.model.layers[l];
+      const Size samples = layer.experts() > 0 ? group_samples(input, input.batch_size, 0, 0)
+                                               : microbatch_samples(input, 0, 0).count;
+      raise(scratch.layers, row_of(layer).scratch(layer, samples));
+      if (input.numerics.reproducible) {
+        raise(scratch.gradient_nodes,
+              tree_levels(row_blocks(input, whole)) * layer.num_parameters());
+        if (row_of(layer).sums_in_blocks)
+          raise(scratch.products.nodes,
+                product_nodes(layer, samples, layer_blocks(input, whole, plan.layouts[l])));
+      }
+      if (!rounds && !input.emulates_products) continue;
+      for (const GemmShape& product : products_of(layer, samples)) {
         const bool is_vector = product.m <= 1 || product.n <= 1 || product.k <= 1;
         if (rounds && is_vector) continue;
-        scratch.left = std::max(scratch.left, product.m * product.k);
-        scratch.right = std::max(scratch.right, product.k * product.n);
-        if (!rounds) scratch.result = std::max(scratch.result, product.m * product.n);
+        raise(scratch.products.left, product.m * product.k);
+        raise(scratch.products.right, product.k * product.n);
+        if (!rounds) raise(scratch.products.result, product.m * product.n);
       }
     }
   return scratch;
@@ -102,7 +71,7 @@ MemoryPlan plan_memory(const Plan& plan, Size rank) {
     return allocated_bytes(elements, compute_bytes);
   };
   const StatePlan state = plan.state(rank);
-  const MatmulScratch scratch = matmul_scratch(plan, rank);
+  const ScratchPlan scratch = plan_scratch(plan, rank);
   MemoryPlan memory;
   memory.parameters = in_state_type(state.parameters());
   memory.gradients =
@@ -113,10 +82,10 @@ MemoryPlan plan_memory(const Plan& plan, Size rank) {
   memory.unit_gradients = in_state_type(state.bucket_gradients) + in_state_type(state.incoming) +
                           in_state_type(state.scatter_scratch);
   memory.activations = allocated_bytes(stage.frame_bytes, 1);
-  memory.scratch = in_state_type(scratch.left) + in_state_type(scratch.right) +
-                   in_state_type(scratch.result) + in_state_type(scratch.nodes) +
-                   in_state_type(layer_scratch(plan, rank)) +
-                   in_state_type(gradient_nodes(plan, rank));
+  for (const Size elements :
+       {scratch.products.left, scratch.products.right, scratch.products.result,
+        scratch.products.nodes, scratch.layers, scratch.gradient_nodes})
+    memory.scratch += in_state_type(elements);
   memory.sums = allocated_bytes(plan_sums(input, stage).total(), size_of(DType::float64));
   if (input.check_replicas_every > 0) memory.sums += checksum_bytes(plan, rank);
   const ModelSpec& model = input.model;

@@ -48,6 +48,7 @@ inline constexpr std::array<MemoryRow, 10> memory_rows{{
     {"sums", &MemoryPlan::sums},
     {"data", &MemoryPlan::data},
 }};
+static_assert(sizeof(MemoryPlan) == memory_rows.size() * sizeof(Size), "a part has no row");
 
 inline Size MemoryPlan::total() const {
   Size sum = 0;
@@ -57,18 +58,17 @@ inline Size MemoryPlan::total() const {
 
 MemoryPlan plan_memory(const Plan& plan, Size rank);
 
-/// Returns the elements of scratch of matrix products: the maximum over the products and the ranks
-/// of the stage of `rank`. TF32 in software rounds the operands of matrix-matrix products into
-/// scratch. Emulated half precision converts the operands and results of all products.
-MatmulScratch matmul_scratch(const Plan& plan, Size rank);
-
-/// Returns the elements of scratch that the layers share: the maximum over the layers and the ranks
-/// of the stage of `rank`.
-Size layer_scratch(const Plan& plan, Size rank);
-
-/// Returns the elements of the open nodes of the trees in which layers sum gradients of parameters
-/// over grains: the maximum, as for layer_scratch().
-Size gradient_nodes(const Plan& plan, Size rank);
+/// Elements of scratch that the layers of a rank's stage use in turn: each the maximum over the
+/// layers and the ranks of the stage.
+struct ScratchPlan {
+  /// Of matrix products. TF32 in software rounds the operands of matrix-matrix products into
+  /// scratch. Emulated half precision converts the operands and results of all products.
+  MatmulScratch products;
+  Size layers = 0;  ///< LayerCall::scratch
+  /// Open nodes of the trees in which layers sum gradients of parameters over blocks of rows.
+  Size gradient_nodes = 0;
+};
+ScratchPlan plan_scratch(const Plan& plan, Size rank);
 
 /// Returns the bytes of one View's allocation. Kokkos rounds up to a multiple of 8.
 Size allocated_bytes(Size elements, Size element_bytes);
