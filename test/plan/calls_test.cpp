@@ -36,25 +36,6 @@ TEST(Calls, TutorialDataParallelSends1540BytesOnAnyNumberOfRanks) {
     EXPECT_EQ(calls_of(tutorial({{"data", ranks}})), "data all_reduce 1 x, 1540 B");
 }
 
-TEST(Calls, TutorialShardedStrategies) {
-  const auto calls = [](Strategy strategy, std::vector<Axis> axes, Size rank = 0) {
-    return calls_of(sharded(tutorial(std::move(axes)), strategy), {.steps = 1}, rank);
-  };
-  const std::string zero = "data reduce_scatter 1 x, 1540 B; data all_gather 1 x, 1540 B";
-  EXPECT_EQ(calls(Strategy::zero1, {{"data", 4}}), zero);
-  EXPECT_EQ(calls(Strategy::zero2, {{"data", 4}}), zero);
-  // Units of 1280 and 260 bytes. The second one stays gathered for its backward pass.
-  const std::string fsdp =
-      "fsdp reduce_scatter 2 x, 1540 B; fsdp all_gather 3 x, " + n(1280 + 260 + 1280) + " B";
-  EXPECT_EQ(calls(Strategy::fsdp, {{"fsdp", 8}}), fsdp);
-  // Units of 320 and 65 elements on 4 ranks: shares of 80 and 17 elements, but 80 and 16 on the
-  // last rank.
-  EXPECT_EQ(calls(Strategy::hybrid, {{"data", 2}, {"fsdp", 4}}),
-            "data all_reduce 2 x, " + n((80 + 17) * 4) + " B; " + fsdp);
-  EXPECT_EQ(calls(Strategy::hybrid, {{"data", 2}, {"fsdp", 4}}, 7),
-            "data all_reduce 2 x, " + n((80 + 16) * 4) + " B; " + fsdp);
-}
-
 TEST(Calls, TutorialTensorParallelHasLocalParameters) {
   for (const auto& [ranks, parameters] : {std::pair<Size, Size>{2, 193}, {4, 97}, {8, 49}}) {
     const PlanInput input = sharded(tutorial({{"model", ranks}}), Strategy::tensor);

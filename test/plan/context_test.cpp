@@ -26,58 +26,6 @@ PlanInput split_input(ContextAttention attention, Size positions = 7, Size ranks
   return input;
 }
 
-std::string gradients_of(const PlanInput& input) {
-  return "context all_reduce 1 x, " + std::to_string(input.model.num_parameters() * 4) + " B; ";
-}
-
-// Keys and values of all positions: (14, 24). They stay until backward, as the last gathered
-// tensor.
-TEST(ContextCalls, GatherKeysAndScatterTheirGradients) {
-  const PlanInput input = split_input(ContextAttention::gather);
-  const std::string bytes = std::to_string(14 * 24 * 4);
-  EXPECT_EQ(calls_of(input), gradients_of(input) + "context reduce_scatter 1 x, " + bytes +
-                                 " B; context all_gather 1 x, " + bytes + " B");
-}
-
-// A position of both samples has 2 * 24 numbers. Keys make two hops each way, gradients three.
-TEST(ContextCalls, SendEveryPartRoundTheRing) {
-  const PlanInput input = split_input(ContextAttention::ring);
-  const auto bytes = [](Size positions) { return std::to_string(positions * 2 * 24 * 4); };
-  EXPECT_EQ(calls_of(input), gradients_of(input) + "context send 7 x, " +
-                                 bytes(2 * (3 + 2) + 3 + 2 + 2) + " B; context receive 7 x, " +
-                                 bytes(2 * (2 + 2) + 2 + 2 + 3) + " B");
-  EXPECT_EQ(calls_of(input, {.steps = 1}, 1),
-            gradients_of(input) + "context send 7 x, " + bytes(2 * (2 + 3) + 2 + 3 + 2) +
-                " B; context receive 7 x, " + bytes(2 * (3 + 2) + 3 + 2 + 2) + " B");
-}
-
-// A rank's block of q, k, v (36 columns) goes there twice, that of dy once; y and the gradient of
-// q, k, v come back from a third of the columns.
-TEST(ContextCalls, ExchangePositionsForHeads) {
-  const PlanInput input = split_input(ContextAttention::all_to_all);
-  const Size own = 3 * 2, all = 7 * 2;
-  EXPECT_EQ(calls_of(input), gradients_of(input) + "context all_to_all 5 x, " +
-                                 std::to_string((own * (36 + 36 + 12) + all * (4 + 12)) * 4) +
-                                 " B");
-}
-
-// Terms of all modes (samples, 2 M M 2 w) are scattered, and products of modes gathered, both ways.
-TEST(ContextCalls, SumModesOfAGridAndGatherTheirProducts) {
-  PlanInput input = plan_test::tutorial({{"context", 3}});
-  input.model = fno({.grid = 7, .modes = 3, .width = 4, .layers = 2, .projection = 5});
-  input.batch_size = input.samples = 5;
-  const std::string bytes = std::to_string(2 * 2 * 5 * 18 * 2 * 4 * 4);
-  const std::string moved =
-      "context reduce_scatter 4 x, " + bytes + " B; context all_gather 4 x, " + bytes + " B";
-  input.loss = LossKind::mse;
-  EXPECT_EQ(calls_of(input), gradients_of(input) + moved);
-  // Two norms of each sample.
-  input.loss = LossKind::relative_l2;
-  EXPECT_EQ(calls_of(input), "context all_reduce 2 x, " +
-                                 std::to_string((input.model.num_parameters() + 2 * 5) * 4) +
-                                 " B; " + moved);
-}
-
 TEST(ContextWork, PartsOfAGridShareTheWork) {
   PlanInput input = plan_test::tutorial({{"context", 4}});
   input.model = fno({.grid = 32, .modes = 8, .width = 4, .layers = 1, .projection = 5});

@@ -30,39 +30,6 @@ TEST(Schedule, OneMicrobatch) {
   EXPECT_EQ(schedule(input), forwards + backwards + "reduce(1..2) clip update");
 }
 
-TEST(Schedule, ActionsNameTheirOperands) {
-  const Plan plan = make_plan(tutorial());
-  const StagePlan& stage = plan.stages.front();
-  const auto operands = [&](const ListedAction& listed) {
-    std::vector<std::string> names;
-    const auto add = [&](const char* name, SlotId id) {
-      if (id != no_slot) names.push_back(fmt::format("{} {}", name, stage.slots[id].path));
-    };
-    if (const Compute* layer = compute_of(listed.action)) {
-      for (const SlotId id : layer->inputs) add("input", id);
-      add("output", layer->output);
-    }
-    if (const auto* backward = listed.as<Backward>()) {
-      add("output_gradient", backward->output_gradient);
-      for (const SlotId id : backward->input_gradients) add("input_gradient", id);
-    }
-    if (const auto* loss = listed.as<Loss>())
-      add("prediction", loss->prediction), add("gradient", loss->gradient);
-    return join(names);
-  };
-  EXPECT_EQ(operands(stage.actions[0]), "input batch/x, output layer1/product");
-  EXPECT_EQ(operands(stage.actions[1]), "input layer1/product, output layer1/output");
-  EXPECT_EQ(operands(stage.actions[4]),
-            "prediction layer2/output, gradient layer2/output.gradient");
-  EXPECT_EQ(operands(stage.actions[5]),
-            "output_gradient layer2/output.gradient, input_gradient layer2/output.gradient");
-  EXPECT_EQ(operands(stage.actions[6]),
-            "input layer1/output, output_gradient layer2/output.gradient, input_gradient "
-            "layer1/output.gradient");
-  EXPECT_EQ(operands(stage.actions[8]), "input batch/x, output_gradient layer1/product.gradient")
-      << "no layer reads the gradient of data";
-}
-
 TEST(Schedule, OverlapStartsABucketBehindTheBackwardOfItsFirstLayer) {
   PlanInput input = tutorial();
   input.overlap = true;

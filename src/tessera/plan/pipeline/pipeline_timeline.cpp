@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <optional>
 #include <set>
 #include <span>
 #include <string_view>
@@ -43,16 +44,13 @@ class Simulation {
   PipelineTimeline run(const ActionLists& lists) {
     std::vector<std::size_t> next(lists.size());
     advance_stages(lists, next, [&](std::size_t stage, const PipelineAction& action) {
-      return execute(static_cast<Size>(stage), action);
+      return execute({static_cast<Size>(stage), action.pass}, action.step);
     });
     for (std::size_t k = 0; k < lists.size(); ++k)
       if (next[k] < lists[k].size())
         reject({static_cast<Size>(k), lists[k][next[k]].pass}, shape_,
                fmt::format("{} never ends: the stages wait for each other",
                            name_of(lists[k][next[k]].step)));
-    for (const PlacedPass& pass : received_)
-      if (!arrived_.contains(pass))
-        reject(pass, shape_, "the receive of its input is never finished");
     check_complete();
     if (timeline_.makespan > 0)
       timeline_.bubble = 1 - busy_ / (timeline_.makespan * static_cast<double>(lists.size()));
@@ -60,38 +58,36 @@ class Simulation {
   }
 
  private:
-  /// Executes the next action of the stage. Returns false, without effect, if the stage has to
-  /// wait.
-  bool execute(Size stage, const PipelineAction& action) {
-    const PlacedPass pass{stage, action.pass};
-    switch (action.step) {
+  using Times = std::map<PlacedPass, double>;
+
+  /// Executes the next step of a stage. Returns false, without effect, if the stage has to wait.
+  bool execute(const PlacedPass& pass, PipelineStep step) {
+    double& now = now_[pass.stage];
+    const auto wait = [&](const Times& since, const std::optional<PlacedPass>& other,
+                          double seconds) {
+      const auto begin = since.find(other.value());
+      if (begin == since.end()) return false;
+      now = std::max(now, begin->second + seconds);
+      return true;
+    };
+    switch (step) {
       case PipelineStep::start_receive:
-        if (!producer_of(pass, shape_)) reject(pass, shape_, "receives an input that nobody sends");
-        once(received_.insert(pass).second, pass, "receives its input twice");
-        break;
-      case PipelineStep::finish_receive: {
-        if (!received_.contains(pass))
-          reject(pass, shape_, "waits for an input without a started receive");
-        const auto sent = sent_.find(*producer_of(pass, shape_));
-        if (sent == sent_.end()) return false;
-        once(arrived_.insert(pass).second, pass, "waits for its input twice");
-        now_[stage] = std::max(now_[stage], sent->second + times_.message);
-        break;
-      }
+        received_.emplace(pass, now);
+        return true;
+      case PipelineStep::finish_receive:
+        if (!wait(sent_, producer_of(pass, shape_), times_.message)) return false;
+        arrived_.insert(pass);
+        return true;
       case PipelineStep::compute:
         compute_pass(pass);
-        break;
+        return true;
       case PipelineStep::start_send:
-        if (!is_done(pass)) reject(pass, shape_, "sends an output that it does not have");
-        if (!consumer_of(pass, shape_)) reject(pass, shape_, "sends an output that nobody reads");
-        once(sent_.emplace(pass, now_[stage]).second, pass, "sends its output twice");
-        break;
+        sent_.emplace(pass, now);
+        return true;
       case PipelineStep::finish_send:
-        if (!sent_.contains(pass)) reject(pass, shape_, "waits for an output before sending it");
-        if (!received_.contains(*consumer_of(pass, shape_))) return false;
-        break;
+        return wait(received_, consumer_of(pass, shape_), 0);
     }
-    return true;
+    return false;
   }
 
   /// Executes a pass. Checks that it is on the next microbatch and that the passes before it and
@@ -138,15 +134,11 @@ class Simulation {
             reject({stage, {kind, next, chunk}}, shape_, "is missing");
   }
 
-  void once(bool is_first, const PlacedPass& pass, std::string_view otherwise) {
-    if (!is_first) reject(pass, shape_, otherwise);
-  }
-
   const PipelineShape& shape_;
   const PipelineTimes& times_;
-  std::vector<double> now_;                  ///< by stage, its clock
-  std::set<PlacedPass> received_, arrived_;  ///< receives started and finished
-  std::map<PlacedPass, double> sent_;        ///< sends started, with the time
+  std::vector<double> now_;  ///< by stage, its clock
+  Times received_, sent_;    ///< receives and sends started, with the time
+  std::set<PlacedPass> arrived_;
   std::map<PlacedPass, Size> done_;  ///< by pass of microbatch 0, the number of microbatches done
   double busy_ = 0;                  ///< of all stages together
   PipelineTimeline timeline_;

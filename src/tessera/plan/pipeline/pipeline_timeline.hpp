@@ -38,10 +38,9 @@ struct PipelineTimeline {
 };
 
 /// Simulates the execution of the lists. Each stage begins a pass when its previous pass has ended
-/// and the input has arrived. Each send waits until the matching receive is started, as MPI
-/// permits, but sends take no time of the stage. Throws Error (wrong_result), which names stage and
-/// pass, if a pass is missing, repeated or out of order, if a message has no counterpart, or if the
-/// stages deadlock.
+/// and the input has arrived. A send ends when the matching receive has started, as MPI permits.
+/// Throws Error (wrong_result), which names stage and pass, if a pass is missing, repeated or out
+/// of order, or if the stages deadlock.
 PipelineTimeline simulate_pipeline(const ActionLists& lists, const PipelineShape& shape,
                                    const PipelineTimes& times = {});
 
