@@ -16,6 +16,8 @@
 namespace tessera {
 namespace {
 
+using nlohmann::json;
+
 std::string count_text(double count) {
   return count < 0x1p53 ? with_thousands(static_cast<Size>(count)) : fmt::format("{:.4g}", count);
 }
@@ -29,25 +31,18 @@ std::string layers_text(const Plan& plan, const StagePlan& stage) {
   return join(chunks);
 }
 
-std::string part_text(const Slot& tensor, const LocalPart& part) {
-  if (!tensor.in_shares) return to_string(part.shape);
-  return fmt::format("{} of {}", part.kept, to_string(part.shape));
-}
-
 /// Up to this number of lines, the grid of ranks belongs to the summary.
 constexpr auto most_grid_lines = 8;
 
-void write_mesh(std::string& out, const PlanDocument& document) {
-  const PlanInput& input = document.plan.input;
+void write_mesh(std::string& out, const PlanInput& input, const Topology& topology, bool in_full) {
   out +=
       fmt::format("Mesh {} ({}{}), strategy {}\n", input.mesh.to_string(),
                   counted(input.mesh.num_ranks(), "rank"),
                   input.threads > 0 ? fmt::format(" of {}", counted(input.threads, "thread")) : "",
                   name_of(input.strategy));
   const std::string grid = layout_text(input.mesh);
-  if (document.parts.tensors || std::count(grid.begin(), grid.end(), '\n') <= most_grid_lines)
-    out += grid;
-  out += nodes_line(document.topology, input.mesh);
+  if (in_full || std::count(grid.begin(), grid.end(), '\n') <= most_grid_lines) out += grid;
+  out += nodes_line(topology, input.mesh);
 }
 
 std::string types_text(const PlanInput& input) {
@@ -60,8 +55,21 @@ std::string types_text(const PlanInput& input) {
 /// A line of the table of tensors, which may stand for the tensors of several equal blocks.
 struct TensorRow {
   std::string role, path, shape, spec, local;
-  std::set<int> blocks;  ///< numbers of the blocks
+  std::set<int> blocks{};  ///< numbers of the blocks
 };
+
+/// "(11, 4) on ranks 0-1; (10, 4) on rank 2", or "5 of (11, 4) on ..." of parts in shares
+std::string local_text(const json& parts) {
+  std::vector<std::string> texts;
+  for (const json& part : parts) {
+    const std::string kept = part.contains("kept_elements")
+                                 ? fmt::format("{} of ", part["kept_elements"].get<Size>())
+                                 : "";
+    texts.push_back(fmt::format("{}{} on {}", kept, to_string(part["shape"].get<Shape>()),
+                                part["ranks"].get<std::string>()));
+  }
+  return join(texts, "; ");
+}
 
 /// Splits "block12/fc1/kernel" into "block", "12" and "/fc1/kernel". Without a number, the last two
 /// are empty.
@@ -74,18 +82,14 @@ std::array<std::string, 3> split_at_number(const std::string& path) {
 }
 
 /// Returns the tensors of a stage. Those of blocks that differ in their number only share a row.
-std::vector<TensorRow> tensor_rows(const std::vector<PlanDocument::Tensor>& tensors) {
+std::vector<TensorRow> tensor_rows(const json& tensors, std::size_t stage) {
   std::vector<TensorRow> rows;
   std::map<std::vector<std::string>, std::size_t> known;
-  for (const PlanDocument::Tensor& tensor : tensors) {
-    const Slot& slot = *tensor.slot;
-    TensorRow row{
-        std::string(name_of(slot.role)), slot.path, to_string(slot.shape), tensor.spec, {}, {}};
-    for (const auto& [part, classes] : tensor.local.groups) {
-      if (!row.local.empty()) row.local += "; ";
-      row.local += part_text(slot, part) + " on " + tensor.local.ranks.describe(classes);
-    }
-    const auto [name, number, rest] = split_at_number(slot.path);
+  for (const json& tensor : tensors) {
+    if (tensor["stage"] != stage) continue;
+    TensorRow row{tensor["role"], tensor["path"], to_string(tensor["shape"].get<Shape>()),
+                  tensor["spec"], local_text(tensor["local"])};
+    const auto [name, number, rest] = split_at_number(row.path);
     const int block = number.empty() ? 0 : std::stoi(number);
     const auto [at, is_new] =
         known.try_emplace({row.role, name, rest, row.shape, row.spec, row.local}, rows.size());
@@ -104,22 +108,21 @@ std::vector<TensorRow> tensor_rows(const std::vector<PlanDocument::Tensor>& tens
   return rows;
 }
 
-void write_tensors(std::string& out, const PlanDocument& document) {
-  const Plan& plan = document.plan;
+void write_tensors(std::string& out, const Plan& plan, const json& tensors) {
   out += fmt::format("\nTensors of a microbatch ({})\n{:<12} {:<25} {:<14} {:<18} {}\n",
                      types_text(plan.input), "  role", "path", "global shape", "PartitionSpec",
                      "local shape");
-  std::string shares_over;
   for (std::size_t stage = 0; stage < plan.stages.size(); ++stage) {
     if (plan.stages.size() > 1)
       out += fmt::format(" stage {}: {}\n", stage, layers_text(plan, plan.stages[stage]));
-    for (const TensorRow& row : tensor_rows(document.stages[stage].tensors))
+    for (const TensorRow& row : tensor_rows(tensors, stage))
       out += fmt::format("  {:<10} {:<25} {:<14} {:<18} {}\n", row.role, row.path, row.shape,
                          row.spec, row.local);
-    for (const PlanDocument::Tensor& tensor : document.stages[stage].tensors)
-      if (tensor.slot->in_shares && (shares_over.empty() || !tensor.slot->by_expert))
-        shares_over = tensor.shares_over;
   }
+  std::string shares_over;  // the longest names; those of experts leave an axis out
+  for (const json& tensor : tensors)
+    if (const std::string axes = tensor.value("shares_over", ""); axes.size() > shares_over.size())
+      shares_over = axes;
   if (!shares_over.empty())
     out += fmt::format(
         "  \"n of (...)\": a rank keeps n elements of its block, those in its share of "
@@ -134,33 +137,40 @@ void write_model(std::string& out, const Plan& plan) {
 }
 
 /// Writes the memory of the ranks that need most, and how much the others need.
-void write_memory(std::string& out, const PlanDocument& document) {
-  const auto less = [](const auto& a, const auto& b) { return a.value.total() < b.value.total(); };
-  const auto& [ranks, all] = document.memory;
-  const auto least = std::min_element(all.begin(), all.end(), less),
-             most = std::max_element(all.begin(), all.end(), less);
-  const MemoryPlan& bytes = most->value;
-  out += fmt::format("\nMemory per rank\n  {}{}: {}\n", ranks.describe(most->classes),
-                     all.size() == 1                       ? ""
-                     : ranks.num_ranks(most->classes) == 1 ? " needs most"
-                                                           : " need most",
-                     human_bytes(bytes.total()));
+void write_memory(std::string& out, const json& groups) {
+  const auto total = [](const json& group) { return group["bytes"]["total"].get<Size>(); };
+  const auto less = [&](const json& a, const json& b) { return total(a) < total(b); };
+  const json& most = *std::max_element(groups.begin(), groups.end(), less);
+  const auto ranks = most["ranks"].get<std::string>();
+  out += fmt::format("\nMemory per rank\n  {}{}: {}\n", ranks,
+                     groups.size() == 1           ? ""
+                     : ranks.starts_with("rank ") ? " needs most"
+                                                  : " need most",
+                     human_bytes(total(most)));
   for (const MemoryRow& row : memory_rows)
-    if (const Size part = bytes.*row.bytes; part > 0)
+    if (const Size part = most["bytes"][row.name]; part > 0)
       out += fmt::format("    {:<15} {:>16} B\n", row.name, with_thousands(part));
-  if (all.size() > 1)
-    out += fmt::format("  the other ranks: {} or more\n", human_bytes(least->value.total()));
+  if (groups.size() > 1)
+    out += fmt::format("  the other ranks: {} or more\n",
+                       human_bytes(total(*std::min_element(groups.begin(), groups.end(), less))));
+}
+
+/// Returns "3 calls         1,024 B", in these widths, and a mark of calls that cross nodes after
+/// `what`.
+std::string call_text(const json& call, int count_width, int bytes_width, const std::string& what) {
+  const Size calls = call["calls"];
+  return fmt::format("{:<15} {:>{}} call{} {:>{}} B{}{}\n", call["operation"].get<std::string>(),
+                     with_thousands(calls), count_width, calls == 1 ? " " : "s",
+                     with_thousands(call["payload_bytes"].get<Size>()), bytes_width, what,
+                     call.value("across_nodes", false) ? ", across nodes" : "");
 }
 
 /// Writes the calls of rank 0 in a step, by axis and operation.
-void write_traffic(std::string& out, const PlanDocument& document) {
+void write_traffic(std::string& out, const json& calls) {
   out += "\nCalls of rank 0 in a step\n";
-  if (document.traffic.empty()) out += "  none\n";
-  for (const LedgerRow& row : document.traffic)
-    out += fmt::format("  {:<12} {:<15} {:>6} call{} {:>18} B{}\n", row.axis,
-                       name_of(row.operation), with_thousands(row.calls),
-                       row.calls == 1 ? " " : "s", with_thousands(row.payload_bytes),
-                       document.crosses(row.axis) ? ", across nodes" : "");
+  if (calls.empty()) out += "  none\n";
+  for (const json& call : calls)
+    out += fmt::format("  {:<12} {}", call["axis"].get<std::string>(), call_text(call, 6, 18, ""));
 }
 
 /// Writes what a fixed order of sums adds to the step of the first rank.
@@ -177,25 +187,26 @@ void write_numerics(std::string& out, const Plan& plan) {
       plan.memory(0).total() - ordinary.memory(0).total(), step_bytes(plan) - step_bytes(ordinary));
 }
 
-void write_collectives(std::string& out, const PlanDocument& document) {
-  for (const auto& [calls, classes] : document.calls->groups) {
-    out += fmt::format("\nCollectives, on {}\n", document.calls->ranks.describe(classes));
-    if (calls.empty()) out += "  none\n";
-    for (const CollectivePlan& c : calls)
-      out += fmt::format("  per {:<6} {:<8} {:<15} {:>3} call{} {:>14} B  {}{}\n",
-                         name_of(c.cadence), c.axis, name_of(c.operation), c.calls,
-                         c.calls == 1 ? " " : "s", with_thousands(c.payload_bytes), c.what,
-                         document.crosses(c.axis) ? ", across nodes" : "");
+void write_collectives(std::string& out, const json& calls) {
+  if (calls.empty()) out += "\nCollectives, on every rank\n  none\n";
+  std::string ranks;
+  for (const json& call : calls) {
+    if (call["ranks"] != ranks) {
+      ranks = call["ranks"].get<std::string>();
+      out += fmt::format("\nCollectives, on {}\n", ranks);
+    }
+    out += fmt::format("  per {:<6} {:<8} {}", call["cadence"].get<std::string>(),
+                       call["axis"].get<std::string>(),
+                       call_text(call, 3, 14, "  " + call["what"].get<std::string>()));
   }
 }
 
-void write_checkpoint_bytes(std::string& out, const PlanDocument& document) {
-  if (!document.checkpoint) return;
-  out += "\nCheckpoint bytes per rank\n";
-  for (const auto& [bytes, classes] : document.checkpoint->groups)
-    out +=
-        fmt::format("  {}: {} B written, {} B read\n", document.checkpoint->ranks.describe(classes),
-                    with_thousands(bytes.written), with_thousands(bytes.read));
+void write_checkpoint_bytes(std::string& out, const json& groups) {
+  if (!groups.empty()) out += "\nCheckpoint bytes per rank\n";
+  for (const json& group : groups)
+    out += fmt::format("  {}: {} B written, {} B read\n", group["ranks"].get<std::string>(),
+                       with_thousands(group["written_bytes"].get<Size>()),
+                       with_thousands(group["read_bytes"].get<Size>()));
 }
 
 /// Writes the bubble of the pipeline for backward passes that take twice as long as forward passes,
@@ -216,7 +227,7 @@ void write_pipeline(std::string& out, const Plan& plan, bool draws) {
   out += "\n";
 }
 
-void write_schedule(std::string& out, const std::vector<PlanDocument::Entry>& actions) {
+void write_schedule(std::string& out, const json& actions, std::size_t stage) {
   out += "\n ";
   std::size_t column = 1;
   const auto write = [&](const std::string& text) {
@@ -229,11 +240,12 @@ void write_schedule(std::string& out, const std::vector<PlanDocument::Entry>& ac
   };
   std::vector<std::string> texts;
   Size pending = 1;  // times of the previous action
-  for (const PlanDocument::Entry& entry : actions) {
-    if (entry.times < pending)
-      texts.push_back(fmt::format("(the same for m1 to m{})", pending - 1));
-    pending = entry.times;
-    texts.push_back(entry.text);
+  for (const json& action : actions) {
+    if (action["stage"] != stage) continue;
+    const Size times = action.value("microbatches", Size{1});
+    if (times < pending) texts.push_back(fmt::format("(the same for m1 to m{})", pending - 1));
+    pending = times;
+    texts.push_back(action["text"].get<std::string>());
   }
   for (const std::string& text : folded(texts)) {
     int depth = 0;  // of parentheses, in which no line breaks
@@ -252,20 +264,24 @@ void write_schedule(std::string& out, const std::vector<PlanDocument::Entry>& ac
 }  // namespace
 
 std::string to_text(const Plan& plan, const Topology& topology, PlanParts parts) {
-  const PlanDocument document(plan, topology, parts);
+  const json document = plan_document(plan, topology, parts, &RankClasses::describe);
   std::string out;
-  write_mesh(out, document);
+  write_mesh(out, plan.input, topology, parts.tensors);
   write_model(out, plan);
-  if (parts.tensors) write_tensors(out, document);
-  write_memory(out, document);
+  if (parts.tensors) write_tensors(out, plan, document["tensors"]);
+  write_memory(out, document["memory"]);
   write_numerics(out, plan);
-  parts.calls ? write_collectives(out, document) : write_traffic(out, document);
-  write_checkpoint_bytes(out, document);
+  if (parts.calls) {
+    write_collectives(out, document["collectives"]);
+    write_checkpoint_bytes(out, document["checkpoint"]);
+  } else {
+    write_traffic(out, document["traffic_of_rank_0"]);
+  }
   write_pipeline(out, plan, parts.schedule);
   for (std::size_t stage = 0; parts.schedule && stage < plan.stages.size(); ++stage) {
     out += "\nSchedule of a step";
     if (plan.stages.size() > 1) out += fmt::format(", stage {}", stage);
-    write_schedule(out, document.stages[stage].actions);
+    write_schedule(out, document["actions"], stage);
   }
   out += fmt::format(
       "\nSteps per epoch: {}\nFLOPs per step, all ranks: {} (forward {}, backward {}){}\n",
