@@ -56,7 +56,7 @@ TEST(DurableFile, NamesPathAndReason) {
   EXPECT_EQ(error_of([&] { rename_durably(nothing, directory.path() / "to"); }),
             (directory.path() / "to").string() + ": cannot be written: " + reason);
   EXPECT_EQ(error_of([&] { write_durably(nothing / "file", ""); }),
-            (nothing / "file").string() + ": cannot be written: " + reason);
+            (nothing / "file").string() + ": cannot be opened: " + reason);
   EXPECT_EQ(error_of([&] { OpenFile(nothing, O_RDWR); }),
             nothing.string() + ": cannot be opened: " + reason);
   EXPECT_EQ(error_of([&] { OpenFile("/dev/full", O_WRONLY).write(0, "a", 1); }),

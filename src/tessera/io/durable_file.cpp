@@ -3,7 +3,7 @@
 #include <cstdio>
 #include <cstring>
 #include <fcntl.h>
-#include <fstream>
+#include <iterator>
 #include <sys/file.h>
 #ifdef __linux__
 #include <sys/vfs.h>
@@ -88,12 +88,9 @@ void rename_durably(const std::filesystem::path& from, const std::filesystem::pa
 }
 
 void write_durably(const std::filesystem::path& path, const std::string& text) {
-  errno = 0;
-  std::ofstream file(path);
-  file << text;
-  file.close();
-  if (!file) fail_with(path, "cannot be written", errno != 0 ? errno : EIO);
-  sync_to_disk(path);
+  const OpenFile file(path, O_WRONLY | O_CREAT | O_TRUNC);
+  file.write(0, text.data(), std::ssize(text));
+  file.sync();
 }
 
 }  // namespace tessera

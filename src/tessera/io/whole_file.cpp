@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <array>
+#include <algorithm>
 #include <cerrno>
 #include <climits>
 #include <cstdio>
@@ -13,6 +13,7 @@
 
 #include <tessera/base/error.hpp>
 #include <tessera/base/text.hpp>
+#include <tessera/io/durable_file.hpp>
 #include <tessera/io/whole_file.hpp>
 #include <tessera/process/host_info.hpp>
 
@@ -42,48 +43,6 @@ std::string installed_place(const fs::path& path) {
   const bool is_there = path.is_relative() && fs::is_regular_file(installed, error);
   return is_there ? "; the installation has " + installed.string() : "";
 }
-
-/// A regular file that is open for reading. `problem` is the reason if it cannot be read, else "".
-class Source {
- public:
-  explicit Source(const fs::path& path) { problem = opened(path); }
-  ~Source() {
-    if (id_ >= 0) close(id_);
-  }
-  Source(const Source&) = delete;
-  Source& operator=(const Source&) = delete;
-
-  /// Appends the next bytes to `text`. Returns false at the end and after an error.
-  bool read_some(std::string& text) {
-    std::array<char, 1 << 16> piece{};
-    const ssize_t count = read(id_, piece.data(), piece.size());
-    if (count < 0 && errno != EINTR) problem = unreadable();
-    text.append(piece.data(), count > 0 ? static_cast<std::size_t>(count) : 0);
-    return count > 0 || (count < 0 && problem.empty());
-  }
-
-  std::string problem;
-
- private:
-  static std::string unreadable() {
-    return fmt::format("cannot be read: {}", std::strerror(errno));
-  }
-  std::string opened(const fs::path& path) {
-    struct stat facts {};
-    if (stat(path.c_str(), &facts) != 0) {
-      const std::string reason = unreadable();
-      return reason + installed_place(path);
-    }
-    // To open a device may have side effects.
-    if (const std::string other = what_is_wrong_with(facts.st_mode); !other.empty()) return other;
-    // O_NONBLOCK, because a FIFO may have replaced the file meanwhile.
-    id_ = open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC);
-    if (id_ < 0 || fstat(id_, &facts) != 0) return unreadable();
-    return what_is_wrong_with(facts.st_mode);
-  }
-
-  int id_ = -1;
-};
 
 fs::path directory_of(const fs::path& path) {
   return path.has_parent_path() ? path.parent_path() : fs::path(".");
@@ -126,17 +85,28 @@ std::string fill_file(const fs::path& path, const std::function<void(std::ostrea
 
 }  // namespace
 
-std::string why_unreadable(const fs::path& path) { return Source(path).problem; }
+std::string why_unreadable(const fs::path& path) {
+  struct stat facts {};
+  // To open a device may have side effects.
+  const bool exists = stat(path.c_str(), &facts) == 0;
+  if (exists && !S_ISREG(facts.st_mode)) return what_is_wrong_with(facts.st_mode);
+  if (exists && access(path.c_str(), R_OK) == 0) return "";
+  const std::string reason = std::strerror(errno);
+  return fmt::format("cannot be read: {}{}", reason, exists ? "" : installed_place(path));
+}
 
 std::string read_text(const fs::path& path, Size most_bytes) {
-  Source source(path);
-  std::string text;
-  while (source.problem.empty() && source.read_some(text))
-    if (static_cast<Size>(text.size()) > most_bytes)
-      source.problem = fmt::format("is larger than {}", human_bytes(most_bytes));
-  if (!source.problem.empty())
-    throw Error(ExitCode::usage, "{}: {}", path.string(), source.problem);
-  return text;
+  std::string problem = why_unreadable(path);
+  if (problem.empty()) {
+    // O_NONBLOCK, because a FIFO may have replaced the file meanwhile.
+    const OpenFile file(path, O_RDONLY | O_NONBLOCK);
+    const auto bytes = static_cast<Size>(fs::file_size(path));
+    std::string text(static_cast<std::size_t>(std::min(bytes, most_bytes)), '\0');
+    file.read(0, text.data(), std::ssize(text));
+    if (bytes <= most_bytes) return text;
+    problem = fmt::format("is larger than {}", human_bytes(most_bytes));
+  }
+  throw Error(ExitCode::usage, "{}: {}", path.string(), problem);
 }
 
 void check_writable(const std::string& key, const fs::path& path) {
