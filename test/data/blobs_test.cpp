@@ -10,10 +10,8 @@
 namespace tessera {
 namespace {
 
-using data_test::expect_reproducible;
 using data_test::Made;
 using data_test::make;
-using data_test::rejection_of;
 
 const DataConfig blobs_config{.kind = DataKind::blobs, .samples = 50, .seed = 3};
 
@@ -66,22 +64,6 @@ TEST(Blobs, DoNotDependOnTheSizeOfTheImage) {
     for (Size i = 0; i < 9; ++i)  // the middle of a coarse pixel is that of a fine one
       EXPECT_NEAR(coarse.x[s * 9 + i], fine.x[s * 81 + (3 * (i / 3) + 1) * 9 + 3 * (i % 3) + 1],
                   1e-12);
-}
-
-TEST(Blobs, SamplesDependOnTheSeedAndTheirNumberOnly) {
-  expect_reproducible(blobs_config, model_of_images(25));
-}
-
-TEST(Blobs, NeedAModelThatPredictsSquareImages) {
-  const std::string message =
-      "data.kind = \"blobs\": needs a model that predicts its input, whose width must be a square "
-      "number, such as model.kind = \"vae\"";
-  for (const Size width : {2, 8, 10, 785})
-    EXPECT_EQ(rejection_of(blobs_config, model_of_images(width)), message) << width;
-  EXPECT_EQ(rejection_of(blobs_config, mlp({.widths = {9, 4}})), message);
-  EXPECT_EQ(rejection_of(blobs_config, transformer({})), message);
-  for (const Size side : {1, 2, 3, 28, 1000})
-    row_of(DataKind::blobs).check(blobs_config, mlp({.widths = {side * side, 1, side * side}}));
 }
 
 }  // namespace

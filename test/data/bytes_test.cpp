@@ -49,25 +49,12 @@ TEST(Bytes, AreReadWithoutASign) {
             (Made{{0, 127, 128, 255, 1}, {127, 128, 255, 1, 2}}));
 }
 
-TEST(Bytes, RejectUnreadableFiles) {
-  EXPECT_EQ(rejection_of(bytes_config("/nowhere/file", 1), model_of_bytes),
-            "cannot be read: No such file or directory");
-  EXPECT_EQ(rejection_of(bytes_config(testing::TempDir(), 1), model_of_bytes),
-            "must be a regular file, not a directory");
-  // The file has become shorter since it was checked.
+TEST(Bytes, RejectFilesThatHaveBecomeShorter) {
   const TemporaryFile file("tessera_bytes", counted_bytes(21));
   EXPECT_EQ(error_of([&] {
               make(bytes_config(file.path(), 5), model_of_bytes, {4, 1});
             }),
             "data.file = " + file.path() + ": has fewer than 26 bytes");
-}
-
-TEST(Bytes, NeedAModelOf256Values) {
-  const TemporaryFile file("tessera_bytes", counted_bytes(21));
-  EXPECT_EQ(
-      rejection_of(bytes_config(file.path(), 1), transformer({.vocabulary = 255, .context = 5})),
-      "data.kind = \"bytes\": needs model.kind = \"transformer\" with "
-      "model.transformer.vocabulary = 256");
 }
 
 }  // namespace

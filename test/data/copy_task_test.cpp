@@ -9,10 +9,8 @@
 namespace tessera {
 namespace {
 
-using data_test::expect_reproducible;
 using data_test::Made;
 using data_test::make;
-using data_test::rejection_of;
 
 const DataConfig copy_task_config{.kind = DataKind::copy_task, .samples = 100, .seed = 3};
 
@@ -48,11 +46,6 @@ TEST(CopyTask, SamplesDiffer) {
   EXPECT_GT(firsts.size(), 90);  // of 1331 possible ones
 }
 
-TEST(CopyTask, SamplesDependOnTheSeedAndTheirNumberOnly) {
-  expect_reproducible(copy_task_config, model_of_sequences(5));
-  expect_reproducible(copy_task_config, model_of_sequences(6));
-}
-
 TEST(CopyTask, BestLossIsTheEntropyOfDrawnElements) {
   const auto best = [](Size context) {
     return copy_task_data.best_loss(model_of_sequences(context)).value();
@@ -60,12 +53,6 @@ TEST(CopyTask, BestLossIsTheEntropyOfDrawnElements) {
   EXPECT_DOUBLE_EQ(best(31), 15.0 / 31 * std::log(11.0));  // 32 elements, of which 16 are drawn
   EXPECT_DOUBLE_EQ(best(5), 2.0 / 5 * std::log(11.0));     // 6 and 3
   EXPECT_DOUBLE_EQ(best(4), 2.0 / 4 * std::log(11.0));     // 5 and 3
-}
-
-TEST(CopyTask, NeedsAModelOfSequences) {
-  EXPECT_EQ(rejection_of(copy_task_config, mlp({.widths = {2, 2}})),
-            "data.kind = \"copy_task\": needs a sequence model, such as model.kind = "
-            "\"transformer\"");
 }
 
 }  // namespace

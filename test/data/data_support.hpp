@@ -2,10 +2,7 @@
 #pragma once
 
 #include <algorithm>
-#include <filesystem>
-#include <fstream>
 #include <string>
-#include <unistd.h>
 #include <vector>
 #include <zlib.h>
 
@@ -15,6 +12,7 @@
 
 #include "device_data.hpp"
 #include "expect_error.hpp"
+#include "temporary_directory.hpp"
 
 namespace tessera::data_test {
 
@@ -75,22 +73,15 @@ inline std::vector<unsigned char> packed(const std::vector<unsigned char>& bytes
   return out;
 }
 
-/// A file in the directory for temporary files, which the destructor removes.
+/// A file with these bytes, which the destructor removes.
 class TemporaryFile {
  public:
   TemporaryFile(const std::string& name, const std::vector<unsigned char>& bytes)
-      : path_(testing::TempDir() + name + std::to_string(getpid())) {
-    std::ofstream file(path_, std::ios::binary);
-    file.write(reinterpret_cast<const char*>(bytes.data()),
-               static_cast<std::streamsize>(bytes.size()));
-  }
-  TemporaryFile(const TemporaryFile&) = delete;
-  TemporaryFile& operator=(const TemporaryFile&) = delete;
-  ~TemporaryFile() { std::filesystem::remove(path_); }
-
+      : path_(directory_.write(name, {bytes.begin(), bytes.end()})) {}
   const std::string& path() const { return path_; }
 
  private:
+  test::TemporaryDirectory directory_;
   std::string path_;
 };
 

@@ -75,17 +75,6 @@ TEST(Idx, RejectsShortFiles) {
             "is truncated after 4 of its 4294967295 images");
 }
 
-TEST(PackedIdx, IsReadAsTheFileThatGzipPacked) {
-  const TemporaryFile plain("tessera_idx", idx_bytes({}, 24)),
-      file("tessera_idx_gz", packed(idx_bytes({}, 24)));
-  const DataConfig data = idx_config(file.path(), 4);
-  data_test::check(data, model_of_six_pixels);
-  for (const Range samples : {Range{0, 4}, Range{1, 2}, Range{3, 1}})
-    EXPECT_EQ(make(data, model_of_six_pixels, samples),
-              make(idx_config(plain.path(), 4), model_of_six_pixels, samples));
-  expect_reproducible(data, model_of_six_pixels, false);
-}
-
 // The file is longer than several pieces of unpacking and packs badly; samples are read in any
 // order.
 TEST(PackedIdx, MayBeLongAndMadeOfSeveralFiles) {
@@ -133,13 +122,6 @@ TEST(PackedIdx, RejectsDamage) {
   // The labels of MNIST.
   EXPECT_EQ(rejection_of_idx(packed({0, 0, 8, 1, 0, 0, 0, 4, 7, 2, 1, 0, 3, 3, 3, 3}), 4),
             "must be a file of images in IDX format, which begins with 0x00000803, not 0x00000801");
-}
-
-TEST(Idx, NeedsAModelThatPredictsItsInput) {
-  const TemporaryFile file("tessera_idx", idx_bytes({}, 24));
-  EXPECT_EQ(rejection_of(idx_config(file.path(), 4), mlp({.widths = {6, 2}})),
-            "data.kind = \"idx\": needs a model that predicts its input, such as model.kind = "
-            "\"vae\"");
 }
 
 }  // namespace

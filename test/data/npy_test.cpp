@@ -4,12 +4,10 @@
 #include <cstring>
 #include <limits>
 #include <numeric>
-#include <random>
 
 #include <fmt/format.h>
 
 #include <tessera/nn/models/models.hpp>
-#include <tessera/process/outcome.hpp>
 
 #include "data/data_support.hpp"
 #include "temporary_directory.hpp"
@@ -232,22 +230,6 @@ TEST_F(NpyData, RejectsOtherFormatsAndTruncation) {
             "is truncated after 5 of its 1152921504606846977 samples");
 }
 
-TEST_F(NpyData, FilesMayBePackedByGzip) {
-  const std::string text = npy_text("<f4", "(5, 2)", counted<float>(10));
-  const std::vector<unsigned char> bytes = data_test::packed({text.begin(), text.end()});
-  write_x({bytes.begin(), bytes.end()});
-  data_test::check(data_, two_to_one);
-  EXPECT_EQ(make(data_, two_to_one, {1, 2}), (Made{{2, 3, 4, 5}, {1, 2}}));
-  expect_reproducible(data_, two_to_one, false);
-}
-
-TEST_F(NpyData, RejectsFilesThatHaveBecomeShorter) {
-  write_x(npy_text("<f4", "(5, 2)", counted<float>(8)));
-  EXPECT_TRUE(error_of([&] {
-                make(data_, two_to_one, {4, 1});
-              }).find("has fewer than") != std::string::npos);
-}
-
 TEST_F(NpyData, ClassesMustBeThoseOfTheModel) {
   const ModelSpec sequences = transformer({.vocabulary = 7, .context = 2});
   data_.samples = 3;
@@ -281,38 +263,6 @@ TEST_F(NpyData, AnIgnoredTargetNeedNotBeAClass) {
   EXPECT_EQ(make(data_, sequences, {1, 1}).y, (std::vector<double>{-1, 2}));
   sequences.ignore_index = -2;
   EXPECT_NE(rejection_of_targets(), "");
-}
-
-TEST_F(NpyData, NeedsAModelThatLearnsFromExamples) {
-  EXPECT_EQ(rejection_of(data_, pinn({}, {.activation = Activation::tanh})),
-            "data.kind = \"npy\": needs a model that learns from examples, unlike model.kind = "
-            "\"pinn\"");
-}
-
-// A header that is cut or has flipped bytes is an error or an array.
-TEST_F(NpyData, DamagedHeadersAreErrorsOrArrays) {
-  const std::string whole = npy_text("<f4", "(5, 2)", counted<float>(10));
-  std::mt19937 random(1);
-  Size good = 0, bad = 0;
-  for (int trial = 0; trial < 2000; ++trial) {
-    std::string text = trial % 2 == 0 ? whole : whole.substr(0, random() % whole.size());
-    for (std::size_t flips = random() % 3; flips > 0 && !text.empty(); --flips)
-      text[random() % std::min<std::size_t>(text.size(), whole.size() - 40)] =
-          static_cast<char>(random());
-    std::filesystem::remove(data_.x);  // to replace its content would wait for the disk
-    write_x(text);
-    const Outcome outcome = outcome_of([&] {
-      data_test::check(data_, two_to_one);
-      make(data_, two_to_one, {0, 5});
-    });
-    ++(outcome.failed() ? bad : good);
-    if (outcome.failed()) {
-      EXPECT_TRUE(outcome.message.starts_with("data.x = ")) << outcome.message;
-      EXPECT_EQ(outcome.message.find('\n'), std::string::npos);
-    }
-  }
-  EXPECT_GT(good, 100);
-  EXPECT_GT(bad, 100);
 }
 
 }  // namespace

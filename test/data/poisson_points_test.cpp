@@ -11,7 +11,6 @@
 namespace tessera {
 namespace {
 
-using data_test::expect_reproducible;
 using data_test::Made;
 using data_test::make;
 
@@ -43,18 +42,6 @@ TEST(PoissonPoints, LieInsideAndOnAllFourSides) {
   // 100 each, give or take four standard deviations.
   for (const auto& counts : {on_side, in_quarter})
     for (const Size count : counts) EXPECT_NEAR(count, 100, 35);
-}
-
-TEST(PoissonPoints, DependOnTheSeedAndTheirNumberOnly) {
-  expect_reproducible(points_config, small_pinn());
-  EXPECT_EQ(make<float>(points_config, small_pinn(), {7, 9}).x,
-            make<double>(points_config, small_pinn(), {7, 9}).x);
-}
-
-TEST(PoissonPoints, NeedAModelOfJets) {
-  data_test::check(points_config, small_pinn());
-  EXPECT_EQ(data_test::rejection_of(points_config, mlp({.widths = {2, 3, 1}})),
-            "data.kind = \"poisson_points\": needs model.kind = \"pinn\"");
 }
 
 }  // namespace
