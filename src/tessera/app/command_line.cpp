@@ -56,61 +56,46 @@ std::string choices() {
   return "NAME:{" + join(names_of<Enum>, ",") + "}";
 }
 
+/// Adds an option; --help calls its value `type`.
+template <class T>
+CLI::Option* add(CLI::App& command, const char* flag, T& value, const std::string& type,
+                 const std::string& what) {
+  return command.add_option(flag, value, what)->type_name(type);
+}
+
 void add_source(CLI::App& command, ConfigSource& source) {
-  command.add_option("FILE", source.file, "Configuration file (TOML)")->required()->type_name("");
-  command.add_option("--set", source.overrides, "Override one key of the file")
-      ->type_name("SECTION.KEY=VALUE")
+  add(command, "FILE", source.file, "", "Configuration file (TOML)")->required();
+  add(command, "--set", source.overrides, "SECTION.KEY=VALUE", "Override one key of the file")
       ->allow_extra_args(false);
-  command
-      .add_option(
-          "--mesh", source.mesh,
-          "Mesh of ranks; a size may be nodes or per_node, and one -1 for the remaining ranks")
-      ->type_name("AXIS=N[,AXIS=N...]");
-  command.add_option("--strategy", source.strategy, "Parallel strategy")
-      ->type_name(choices<Strategy>());
-}
-
-void add_expected_ranks(CLI::App& command, ConfigSource& source) {
-  command
-      .add_option("--ranks-expected", source.ranks_expected,
-                  "Fail unless launched on exactly N ranks")
-      ->type_name("N");
-}
-
-/// Adds an option for a file to write.
-CLI::Option* add_file(CLI::App& command, const char* flag, std::string& file,
-                      const std::string& what) {
-  return command.add_option(flag, file, what)->type_name("FILE");
+  add(command, "--mesh", source.mesh, "AXIS=N[,AXIS=N...]",
+      "Mesh of ranks; a size may be nodes or per_node, and one -1 for the remaining ranks");
+  add(command, "--strategy", source.strategy, choices<Strategy>(), "Parallel strategy");
 }
 
 void add_progress(CLI::App& command, std::string& mode) {
-  command
-      .add_option("--progress", mode,
-                  "Lines on stderr that tell what is being done; default: the variable "
-                  "TESSERA_PROGRESS, or auto")
-      ->type_name(choices<ProgressMode>());
+  add(command, "--progress", mode, choices<ProgressMode>(),
+      "Lines on stderr that tell what is being done; default: the variable TESSERA_PROGRESS, or "
+      "auto");
 }
 
 void add_run(CLI::App& app, TrainOptions& options) {
   CLI::App& run = *app.add_subcommand("run", "Train and report");
   add_source(run, options.source);
-  add_expected_ranks(run, options.source);
-  add_file(run, "--json", options.json, "Also write the results to a file");
+  add(run, "--ranks-expected", options.source.ranks_expected, "N",
+      "Fail unless launched on exactly N ranks");
+  add(run, "--json", options.json, "FILE", "Also write the results to a file");
   CLI::Option* const trace =
-      add_file(run, "--trace", options.trace,
-               "Write when each rank was in which layer, pass and call, for Perfetto");
-  run.add_option("--trace-steps", options.trace_steps,
-                 fmt::format("Steps of this run to trace; default {}:{}",
-                             default_traced_steps.first, default_traced_steps.second))
-      ->type_name("FIRST:LAST")
+      add(run, "--trace", options.trace, "FILE",
+          "Write when each rank was in which layer, pass and call, for Perfetto");
+  add(run, "--trace-steps", options.trace_steps, "FIRST:LAST",
+      fmt::format("Steps of this run to trace; default {}:{}", default_traced_steps.first,
+                  default_traced_steps.second))
       ->delimiter(':')
       ->needs(trace)
       ->check(CLI::Range(Size{1}, Size{1} << 62).description(""));
-  run.add_option(
-         "--export", options.export_to,
-         "Also write the results to this directory, and as NumPy arrays samples (unseen ones if "
-         "there are any) and the trained model's predictions for them")
-      ->type_name("DIR");
+  add(run, "--export", options.export_to, "DIR",
+      "Also write the results to this directory, and as NumPy arrays samples (unseen ones if there "
+      "are any) and the trained model's predictions for them");
   CLI::Option* const resume =
       run.add_option_function<std::string>(
              "--resume", [&](const std::string& checkpoint) { options.resume = checkpoint; },
@@ -121,12 +106,10 @@ void add_run(CLI::App& app, TrainOptions& options) {
   run.add_flag("--resume-if-present", options.resume_if_present,
                "Resume from the latest checkpoint if there is one; for job scripts")
       ->excludes(resume);
-  run.add_option("--until", options.until,
-                 "Stop with a checkpoint at this local time, or at this many seconds since 1970")
-      ->type_name("YYYY-MM-DDTHH:MM:SS|SECONDS");
-  run.add_option("--machine", options.machine,
-                 "Machine file: show which share of its peak the training reaches")
-      ->type_name("FILE");
+  add(run, "--until", options.until, "YYYY-MM-DDTHH:MM:SS|SECONDS",
+      "Stop with a checkpoint at this local time, or at this many seconds since 1970");
+  add(run, "--machine", options.machine, "FILE",
+      "Machine file: show which share of its peak the training reaches");
   add_progress(run, options.progress);
   run.add_flag("--quiet", options.quiet, "Print only warnings and errors");
   run.add_flag("--print-config", options.print_config,
@@ -139,13 +122,11 @@ void add_plan(CLI::App& app, PlanOptions& options) {
   CLI::App& plan =
       *app.add_subcommand("plan", "Show memory, traffic and work of a run, without MPI");
   add_source(plan, options.source);
-  add_file(plan, "--json", options.json, "Also write the plan to a file");
-  plan.add_option("--ranks,--ranks-expected", options.source.ranks_expected,
-                  "Number of ranks to plan for")
-      ->type_name("N");
-  plan.add_option("--machine", options.machine,
-                  "Machine file: predict how long the step takes there (see inputs/machines)")
-      ->type_name("FILE");
+  add(plan, "--json", options.json, "FILE", "Also write the plan to a file");
+  add(plan, "--ranks,--ranks-expected", options.source.ranks_expected, "N",
+      "Number of ranks to plan for");
+  add(plan, "--machine", options.machine, "FILE",
+      "Machine file: predict how long the step takes there (see inputs/machines)");
   plan.add_flag("--tensors", options.parts.tensors,
                 "Also show every tensor: its global shape, PartitionSpec and local shapes");
   plan.add_flag("--calls", options.parts.calls,
@@ -162,48 +143,38 @@ void add_checkpoint(CLI::App& app, CheckpointOptions& options) {
   CLI::App& checkpoint =
       *app.add_subcommand("checkpoint", "Show, verify or export a checkpoint, without MPI");
   checkpoint.require_subcommand(1);
-  const auto add = [&](CheckpointAction action, const char* what) {
+  const auto add_action = [&](CheckpointAction action, const char* what) {
     CLI::App& command = *checkpoint.add_subcommand(std::string(name_of(action)), what);
-    command.add_option("FILE", options.file, "Checkpoint (safetensors)")->required()->type_name("");
+    add(command, "FILE", options.file, "", "Checkpoint (safetensors)")->required();
     command.callback([&options, action] { options.action = action; });
     return &command;
   };
-  add(CheckpointAction::show, "Show the training state and every array");
-  add(CheckpointAction::verify, "Compare every array with its checksum");
-  CLI::App* const exporting =
-      add(CheckpointAction::save_as, "Write the parameters to a file for other programs");
-  exporting->add_option("--format", "Format: safetensors, which scripts/npz.py converts to npz")
+  add_action(CheckpointAction::show, "Show the training state and every array");
+  add_action(CheckpointAction::verify, "Compare every array with its checksum");
+  CLI::App& save =
+      *add_action(CheckpointAction::save_as, "Write the parameters to a file for other programs");
+  save.add_option("--format", "Format: safetensors, which scripts/npz.py converts to npz")
       ->type_name("NAME")
       ->check([](const std::string& name) {
         return name == "safetensors" ? std::string()
                                      : "must be safetensors; scripts/npz.py converts that to npz";
       });
-  exporting
-      ->add_option("--names", options.names,
-                   "Names of the arrays; pytorch: those of state_dict(), kernels transposed")
-      ->type_name(choices<ExportNames>());
-  exporting
-      ->add_option("--dtype", options.dtype,
-                   "Element type: " + join(export_types) + "; default: as in the checkpoint")
-      ->type_name("NAME");
-  exporting
-      ->add_option("-o,--output", options.to,
-                   "File to write; default: the checkpoint's name with that of --names")
-      ->type_name("FILE");
-  exporting
-      ->add_option("--select", options.select,
-                   "Only tensors whose names begin so, such as layer1/ or moment1/; default: the "
-                   "parameters")
-      ->type_name("NAME");
+  add(save, "--names", options.names, choices<ExportNames>(),
+      "Names of the arrays; pytorch: those of state_dict(), kernels transposed");
+  add(save, "--dtype", options.dtype, "NAME",
+      "Element type: " + join(export_types) + "; default: as in the checkpoint");
+  add(save, "-o,--output", options.to, "FILE",
+      "File to write; default: the checkpoint's name with that of --names");
+  add(save, "--select", options.select, "NAME",
+      "Only tensors whose names begin so, such as layer1/ or moment1/; default: the parameters");
 }
 
 void add_diff(CLI::App& app, DiffOptions& options) {
   CLI::App& diff = *app.add_subcommand(
       "diff", "Compare two trainings by their hashes or checkpoints, without MPI");
-  diff.add_option("A", options.a, "File of output.hashes, or a checkpoint (.safetensors)")
-      ->required()
-      ->type_name("");
-  diff.add_option("B", options.b, "The same of the other training")->required()->type_name("");
+  add(diff, "A", options.a, "", "File of output.hashes, or a checkpoint (.safetensors)")
+      ->required();
+  add(diff, "B", options.b, "", "The same of the other training")->required();
 }
 
 const std::string hint = "; see tessera --help";
@@ -232,8 +203,7 @@ Command parse_command_line(const std::vector<std::string>& arguments) {
   try {
     app.parse(std::move(reversed));
   } catch (const CLI::ParseError& error) {
-    std::ostringstream out;
-    std::ostringstream unused;
+    std::ostringstream out, unused;
     if (app.exit(error, out, unused) == 0) return ShowText{out.str()};
     throw Error(ExitCode::usage,
                 excerpt(one_line(error.what()), 300) + hint_for_arguments(app, arguments) + hint);
@@ -243,8 +213,7 @@ Command parse_command_line(const std::vector<std::string>& arguments) {
   if (for_kokkos && (name == "plan" || name == "checkpoint" || name == "diff"))
     throw Error(ExitCode::usage,
                 name + " does not start Kokkos and takes no --kokkos- arguments" + hint);
-  const bool shows_parts = plan.parts.tensors || plan.parts.calls || plan.parts.schedule;
-  if (plan.advises && shows_parts)
+  if (plan.advises && (plan.parts.tensors || plan.parts.calls || plan.parts.schedule))
     throw Error(ExitCode::usage,
                 "--advise compares plans and takes no --tensors, --calls or --schedule" + hint);
   if (run.trace_steps.first > run.trace_steps.second)

@@ -41,26 +41,6 @@ std::map<Size, Hashes> read_hashes(const std::string& path) {
   return steps;
 }
 
-/// Steps that one file has and the other lacks.
-struct StepsAlone {
-  Size steps = 0;
-  Size first = 0;
-};
-
-/// Returns the steps of `a` that `b` lacks.
-StepsAlone steps_alone(const std::map<Size, Hashes>& a, const std::map<Size, Hashes>& b) {
-  StepsAlone alone;
-  for (const auto& [step, hashes] : a)
-    if (!b.contains(step) && alone.steps++ == 0) alone.first = step;
-  return alone;
-}
-
-/// Returns the names of both.
-Hashes united(Hashes a, const Hashes& b) {
-  a.update(b);
-  return a;
-}
-
 /// Returns the names in `both` whose hashes differ or are in one only, in the order in which a step
 /// computes them: the loss, the gradients from the last layer to the first, the parameters.
 std::vector<std::string> different_names(const Hashes& a, const Hashes& b, const Hashes& both) {
@@ -90,17 +70,22 @@ ExitCode diff_hashes(const DiffOptions& options) {
       fmt::format("{} ({} to {})", counted(static_cast<Size>(common.size()), "step"),
                   common.front(), common.back());
   bool has_all = true;
-  const auto add_alone = [&](const std::string& file, const StepsAlone& alone) {
-    if (alone.steps == 0) return;
+  const auto add_alone = [&](const std::string& file, const auto& steps, const auto& others) {
+    std::vector<Size> alone;
+    for (const auto& [step, hashes] : steps)
+      if (!others.contains(step)) alone.push_back(step);
+    if (alone.empty()) return;
     has_all = false;
-    compared += fmt::format("; {}, from {} on, in {} only", counted(alone.steps, "step"),
-                            alone.first, file);
+    compared += fmt::format("; {}, from {} on, in {} only", counted(std::ssize(alone), "step"),
+                            alone.front(), file);
   };
-  add_alone(options.a, steps_alone(a, b));
-  add_alone(options.b, steps_alone(b, a));
+  add_alone(options.a, a, b);
+  add_alone(options.b, b, a);
   for (std::size_t i = 0; i < common.size(); ++i) {
-    const Hashes both = united(a.at(common[i]), b.at(common[i]));
-    const std::vector<std::string> names = different_names(a.at(common[i]), b.at(common[i]), both);
+    const Hashes &of_a = a.at(common[i]), &of_b = b.at(common[i]);
+    Hashes both = of_a;
+    both.update(of_b);
+    const std::vector<std::string> names = different_names(of_a, of_b, both);
     if (names.empty()) continue;
     constexpr std::ptrdiff_t most = 8;
     const auto end = names.begin() + std::min(most, std::ssize(names));

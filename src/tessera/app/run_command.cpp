@@ -9,12 +9,11 @@
 
 #include <tessera/app/commands.hpp>
 #include <tessera/app/export.hpp>
-#include <tessera/app/resumption.hpp>
 #include <tessera/app/run_report.hpp>
 #include <tessera/app/run_trace.hpp>
 #include <tessera/app/stop_time.hpp>
-#include <tessera/app/training_lines.hpp>
-#include <tessera/app/validation_text.hpp>
+#include <tessera/checkpoint/initial_weights.hpp>
+#include <tessera/checkpoint/same_training.hpp>
 #include <tessera/comm/agree.hpp>
 #include <tessera/comm/nodes.hpp>
 #include <tessera/comm/share_json.hpp>
@@ -96,41 +95,22 @@ class Attempts {
   Outcome first_failure_{};
 };
 
-/// Returns true at the given time or after a signal of a scheduler. `signals`: none without
-/// checkpoints.
-std::function<bool()> stop_condition(const std::optional<StopSignals>& signals,
-                                     std::optional<std::int64_t> until) {
-  return [&signals, until] {
-    return (signals && signals->arrived()) || (until && seconds_now() >= *until);
-  };
-}
-
-Reporting reporting_of(const Config& config, const TrainOptions& options,
-                       std::optional<double> peak) {
-  Reporting reporting{.output = config.output, .peak = peak};
-  if (!options.quiet || !options.progress.empty()) reporting.line = training_line;
-  return reporting;
-}
-
-/// Returns the FLOP/s that the machine's products reach with the types of the configuration; none
-/// without a machine file.
-std::optional<double> peak_rate(const Config& config, const std::string& machine_file,
-                                const Topology& topology) {
-  if (machine_file.empty()) return std::nullopt;
-  return product_rate(load_machine(machine_file),
-                      plan_input(config, resolve_mesh(config, topology)));
-}
-
 template <class T>
 ExitCode train(Runtime& runtime, const Config& config, const TrainOptions& options,
                const std::string& resume_from, std::optional<double> peak) {
   std::optional<StopSignals> signals;
   if (config.checkpoint.enabled()) signals.emplace();
+  const std::optional<std::int64_t> until = time_to_stop(options.until, config);
+  const auto wants_to_stop = [&signals, until] {
+    return (signals && signals->arrived()) || (until && seconds_now() >= *until);
+  };
+  Reporting reporting{.output = config.output, .peak = peak};
+  if (!options.quiet || !options.progress.empty()) reporting.line = training_line;
   Trainer<T> trainer(config.model, config.training, config.comm,
                      {.config = config.checkpoint,
-                      .wants_to_stop = stop_condition(signals, time_to_stop(options.until, config)),
+                      .wants_to_stop = wants_to_stop,
                       .provenance = collect_provenance(runtime)},
-                     reporting_of(config, options, peak));
+                     reporting);
   if (!resume_from.empty()) trainer.resume(resume_from);
   const MeshShape& mesh = trainer.mesh().shape();
   const Communicator& world = trainer.mesh().world();
@@ -193,6 +173,30 @@ ExitCode train(Runtime& runtime, const Config& config, const TrainOptions& optio
   return metrics.stopped ? ExitCode::stopped : ExitCode::ok;
 }
 
+/// Returns the checkpoint to resume from, or "" to start anew. Rank 0 looks for it. Throws the same
+/// Error on every rank if --resume finds none, and for a file from which the run cannot resume or
+/// start. Collective.
+std::string checkpoint_to_resume(const Communicator& world, const Config& config,
+                                 const TrainOptions& options) {
+  const std::string path = collectively(world, [&]() -> std::string {
+    if (!options.resume && !options.resume_if_present) return "";
+    if (options.resume && !options.resume->empty()) return *options.resume;
+    if (!config.checkpoint.enabled())
+      throw Error(ExitCode::usage, "{}: needs checkpoint.directory",
+                  options.resume ? "--resume" : "--resume-if-present");
+    if (world.rank() != 0) return "";
+    const auto latest = checkpoint_to_continue(config, options.resume.has_value());
+    return latest ? latest->string() : "";
+  });
+  const std::string agreed = broadcast_json(world, path);
+  // Rejects a wrong file before anything is printed. fit() reads it again.
+  if (!agreed.empty())
+    state_to_resume(agreed, world, config);
+  else if (const std::string& weights = config.checkpoint.init_from; !weights.empty())
+    check_initial_weights(weights, world, make_model(config.model));
+  return agreed;
+}
+
 /// Checks all files that the run reads and writes. Throws ConfigError if two of them are one file,
 /// or if an output cannot be written.
 void check_files_of_run(const Config& config, const TrainOptions& options) {
@@ -240,7 +244,9 @@ ExitCode run_command(Runtime& runtime, const TrainOptions& options) {
                   "--machine adds the MFU to progress lines, output.metrics and "
                   "output.tensorboard; --quiet turns off the lines, and neither key is set");
     set_progress_mode(hides_lines ? "none" : options.progress);
-    return peak_rate(config, options.machine, topology);
+    if (options.machine.empty()) return std::optional<double>();
+    const PlanInput input = plan_input(config, resolve_mesh(config, topology));
+    return std::optional(product_rate(load_machine(options.machine), input));
   });
   collectively(world, [&] { check_files(config.data, make_model(config.model)); });
   time_to_stop(options.until, config);  // checks --until, with the same result on all ranks

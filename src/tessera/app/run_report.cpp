@@ -6,8 +6,7 @@
 #include <fmt/format.h>
 
 #include <tessera/app/run_report.hpp>
-#include <tessera/app/training_lines.hpp>
-#include <tessera/app/validation_text.hpp>
+#include <tessera/base/clock_text.hpp>
 #include <tessera/base/text.hpp>
 #include <tessera/config/to_plan_input.hpp>
 #include <tessera/tensor/mesh_layout.hpp>
@@ -83,31 +82,17 @@ std::string precision_text(const Config& config) {
                      name_of(*products));
 }
 
-}  // namespace
-
-std::string opening_text(const Config& config, const MeshShape& mesh, const Topology& topology,
-                         const std::string& backend) {
-  const ModelSpec model = make_model(config.model);
-  const Strategy strategy = config.training.distributed.strategy;
-  return fmt::format(
-      "{0}\nDistributed {9}Training\n{0}\n"
-      "Kokkos backend: {1}\n"
-      "Devices:      {2}\n"
-      "Model parameters: {3}\n"
-      "Mesh shape:   {4}\n"
-      "Axis names:   {5}\n"
-      "Strategy:     {6}\n{10}{11}"
-      "Trainer created with distributed config\n"
-      "Training data: x={7}, y={8}\n\n"
-      "Training...\n",
-      rule, backend, mesh.num_ranks(), model.num_parameters(), shape_text(mesh), names_text(mesh),
-      name_of(strategy), data_shape(config.data.samples, model.input_positions, model.input_width),
-      data_shape(config.data.samples, model.output_positions(), model.target_width()),
-      strategy == Strategy::data ? "Data-Parallel " : "", precision_text(config),
-      topology.num_nodes() > 1 ? nodes_line(topology, mesh) : "");
+/// Returns the parts of the speed that are known.
+std::string speed_text(const Speed& speed) {
+  const auto whole = [](double rate) { return with_thousands(static_cast<Size>(rate)); };
+  std::string text = fmt::format("{}/step  {} samples/s", human_seconds(speed.seconds_per_step),
+                                 whole(speed.samples_per_second));
+  if (speed.tokens_per_second)
+    text += fmt::format("  {} tokens/s", whole(*speed.tokens_per_second));
+  text += "  " + human_flops(speed.flops_per_second);
+  if (speed.mfu) text += fmt::format(" (MFU {:.2g} %)", 100 * *speed.mfu);
+  return text;
 }
-
-namespace {
 
 /// Returns the last line: why the run ended.
 std::string closing_text(const Config& config, const TrainingMetrics& metrics) {
@@ -139,6 +124,28 @@ std::string checkpoints_text(const TrainingMetrics& metrics) {
 }
 
 }  // namespace
+
+std::string opening_text(const Config& config, const MeshShape& mesh, const Topology& topology,
+                         const std::string& backend) {
+  const ModelSpec model = make_model(config.model);
+  const Strategy strategy = config.training.distributed.strategy;
+  return fmt::format(
+      "{0}\nDistributed {9}Training\n{0}\n"
+      "Kokkos backend: {1}\n"
+      "Devices:      {2}\n"
+      "Model parameters: {3}\n"
+      "Mesh shape:   {4}\n"
+      "Axis names:   {5}\n"
+      "Strategy:     {6}\n{10}{11}"
+      "Trainer created with distributed config\n"
+      "Training data: x={7}, y={8}\n\n"
+      "Training...\n",
+      rule, backend, mesh.num_ranks(), model.num_parameters(), shape_text(mesh), names_text(mesh),
+      name_of(strategy), data_shape(config.data.samples, model.input_positions, model.input_width),
+      data_shape(config.data.samples, model.output_positions(), model.target_width()),
+      strategy == Strategy::data ? "Data-Parallel " : "", precision_text(config),
+      topology.num_nodes() > 1 ? nodes_line(topology, mesh) : "");
+}
 
 std::string results_text(const Config& config, const TrainingMetrics& metrics,
                          const MeshShape& mesh, bool as_planned) {
@@ -172,6 +179,23 @@ std::string results_text(const Config& config, const TrainingMetrics& metrics,
   text += validation_text(config, metrics);
   line("As planned:", as_planned ? "yes: calls, bytes and memory" : "no");
   return fmt::format("{}\n{}{}\n\n{}", text, comparison_text(metrics), rule, closing);
+}
+
+std::string parts_text(const std::vector<NamedNumber>& parts) {
+  std::vector<std::string> texts;
+  for (const auto& [name, part] : parts) texts.push_back(fmt::format("{} {:.4g}", name, part));
+  return texts.empty() ? "" : fmt::format(" ({})", join(texts));
+}
+
+std::string training_line(const TrainingProgress& progress) {
+  const StepReport& report = progress.report;
+  return fmt::format(
+      "step {}/{} ({} left)  epoch {}/{}  loss {:.6g}{}  gradient {:.3g}  lr {:.3g}  {}  {}",
+      with_thousands(report.step), with_thousands(progress.steps),
+      clock_text(progress.seconds_left), with_thousands(progress.epoch),
+      with_thousands(progress.epochs), report.loss(), parts_text(progress.loss_parts),
+      report.gradient_norm, report.learning_rate, speed_text(progress.speed),
+      human_bytes(progress.device_bytes));
 }
 
 nlohmann::json results_json(const TrainingMetrics& metrics) {

@@ -6,8 +6,7 @@
 
 #include <fmt/format.h>
 
-#include <tessera/app/training_lines.hpp>
-#include <tessera/app/validation_text.hpp>
+#include <tessera/app/run_report.hpp>
 #include <tessera/config/to_plan_input.hpp>
 #include <tessera/data/data_row.hpp>
 
