@@ -169,40 +169,6 @@ TEST(ConfigIo, MalformedDocumentsNameFileAndLine) {
   expect_error([&] { load_config({.file = file.path()}); }, {file.path() + ":3: "});
 }
 
-TEST(ConfigIo, UnknownKeysNameTheNearest) {
-  const std::vector<std::pair<std::string, std::string>> cases = {
-      {"[training]\nbatchsize = 3",
-       "training.batchsize = 3: is not a known key; did you mean "
-       "training.batch_size?"},
-      {"[trainig]\nbatch_size = 3",
-       "trainig.batch_size = 3: is not a known key; did you mean "
-       "training.batch_size?"},
-      {"batch_size = 3", "did you mean training.batch_size?"},
-      {"[model]\nlearning_rate = 1", "did you mean training.learning_rate?"},
-      {"[distributed]\nmesh = [2]", "distributed.mesh = [2]: is not a known key"},
-      {"[distributed.mesh_shape]\na = 1", "distributed.mesh_shape.a = 1: is not a known key"},
-      {"[[distributed]]\nstrategy = 'data'", "distributed = [{strategy = \"data\"}]"},
-      {"[training]\naccumulate = 4",
-       "training.accumulate = 4: is not a known key; training.microbatches is gradient "
-       "accumulation"},
-      {"gradient_accumulation_steps = 4", "training.microbatches"},
-      {"zzz = 1", "zzz = 1: is not a known key; tessera run --print-config"},
-      {"[modle]", "modle = {}: is not a known key"},
-  };
-  for (const auto& [text, message] : cases) expect_error([&] { load_text(text); }, {message});
-  load_text("[model]\n[distributed]\n");
-  load_text("training = {batch_size = 3}");
-  EXPECT_EQ(load_text("[training]\nlearning_rate = 1").training.learning_rate, 1.0);
-}
-
-TEST(ConfigIo, LauncherKeysSayWhereTheyComeFrom) {
-  for (const char* key : {"rank", "local_rank", "master_port"})
-    expect_error([&] { load_text(std::string("[distributed]\n") + key + " = 1"); },
-                 {std::string("distributed.") + key + " = 1: is set by the launcher"});
-  expect_error([] { load_text("[distributed]\nmaster_addr = '::1'"); },
-               {"distributed.master_addr = \"::1\": is set by the launcher"});
-}
-
 // A directory may have the number of a job as its name.
 TEST(ConfigIo, TextOnTheCommandLineStaysText) {
   const auto file = [](const std::string& value) {
@@ -222,14 +188,6 @@ TEST(ConfigIo, TextOnTheCommandLineStaysText) {
   EXPECT_EQ(load_text(config_as_toml(config)).checkpoint.directory, "12345");
   expect_error([] { load_text("[checkpoint]\ndirectory = 12345"); },
                {"checkpoint.directory = 12345: must be a string"});
-}
-
-TEST(ConfigIo, AssignmentsNeedAKey) {
-  for (const char* text : {"training.batch_size", "=3", ""})
-    expect_error([&] { load_text("", {.overrides = {text}}); }, {"section.key=value"});
-  expect_error([] { load_text("", {.overrides = {"model.dtype=a\nb=1"}}); }, {"model.dtype"});
-  expect_error([] { load_text("", {.ranks_expected = "four"}); },
-               {"distributed.world_size = \"four\": must be an integer"});
 }
 
 TEST(ConfigIo, NumbersAsToml) {
