@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
-#include <array>
 #include <cctype>
+#include <vector>
 
 #include <tessera/base/other_names.hpp>
 #include <tessera/base/text.hpp>
@@ -9,79 +9,55 @@
 namespace tessera {
 namespace {
 
-struct OtherName {
-  std::string_view other;  ///< in lower case, without "-" and "_"
-  /// Names here: of a value, a mesh axis, a key, a command. The first that is a candidate counts.
-  std::array<std::string_view, 3> ours;
+struct OtherNames {
+  std::string_view ours;    ///< a value, a mesh axis, a key or a command
+  std::string_view others;  ///< in lower case, without "-" and "_"
 };
 
-constexpr OtherName other_names[] = {
-    // strategies and mesh axes
-    {"ddp", {"data"}},
-    {"dp", {"data"}},
-    {"dataparallel", {"data"}},
-    {"zero3", {"fsdp"}},
-    {"fullshard", {"fsdp"}},
-    {"fullyshard", {"fsdp"}},
-    {"hsdp", {"hybrid"}},
-    {"hybridshard", {"hybrid"}},
-    {"tp", {"tensor", "model", "distributed.tensor_parallel_size"}},
-    {"tensorparallel", {"tensor", "model", "distributed.tensor_parallel_size"}},
-    {"tensor", {"model", "distributed.tensor_parallel_size"}},
-    {"pp", {"pipeline", "distributed.pipeline_parallel_size"}},
-    {"pipe", {"pipeline", "distributed.pipeline_parallel_size"}},
-    {"pipelineparallel", {"pipeline", "distributed.pipeline_parallel_size"}},
-    {"cp", {"context"}},
-    {"contextparallel", {"context"}},
-    {"sp", {"context", "distributed.sequence_parallel"}},
-    {"sequence", {"context"}},
-    {"ep", {"expert"}},
-    {"expertparallel", {"expert"}},
-    {"experts", {"expert"}},
-    // types
-    {"fp32", {"float32"}},
-    {"fp64", {"float64"}},
-    {"float", {"float32"}},
-    {"double", {"float64"}},
-    {"half", {"float16", "fp16"}},
-    {"float16", {"fp16"}},
-    {"fp16", {"float16"}},
-    {"bfloat16", {"bf16"}},
-    {"bf16", {"bfloat16"}},
+/// The first row with the word counts whose name is a candidate.
+constexpr OtherNames other_names[] = {
+    // values and commands
+    {"data", "ddp dp dataparallel"},
+    {"fsdp", "zero3 fullshard fullyshard"},
+    {"hybrid", "hsdp hybridshard"},
+    {"tensor", "tp tensorparallel"},
+    {"float32", "fp32 float"},
+    {"float64", "fp64 double"},
+    {"float16", "half fp16"},
+    {"fp16", "half float16"},
+    {"bf16", "bfloat16"},
+    {"bfloat16", "bf16"},
+    {"run", "train fit"},
+    {"plan", "inspect"},
+    {"pytorch", "torch"},
+    {"slurm", "sbatch"},
+    {"pbs", "qsub"},
+    // mesh axes
+    {"model", "tp tensorparallel tensor"},
+    {"pipeline", "pp pipe pipelineparallel"},
+    {"context", "cp contextparallel sp sequence"},
+    {"expert", "ep expertparallel experts"},
     // keys
-    {"lr", {"training.learning_rate"}},
-    {"bs", {"training.batch_size"}},
-    {"globalbatch", {"training.batch_size"}},
-    {"epochs", {"training.num_epochs"}},
-    {"recompute", {"training.activation_checkpointing"}},
-    {"gradientcheckpointing", {"training.activation_checkpointing"}},
-    {"optim", {"optimizer.kind"}},
-    {"wd", {"optimizer.weight_decay"}},
-    {"eps", {"optimizer.epsilon"}},
-    {"warmup", {"schedule.warmup_steps"}},
-    {"lrschedulertype", {"schedule.kind"}},
-    {"maxgradnorm", {"clip.global_norm"}},
-    {"gradientclipping", {"clip.global_norm"}},
-    {"amp", {"distributed.mixed_precision"}},
-    {"precision", {"distributed.mixed_precision"}},
-    {"vocab", {"model.transformer.vocabulary"}},
-    {"seqlength", {"model.transformer.context"}},
-    {"seqlen", {"model.transformer.context"}},
-    {"hidden", {"model.transformer.width"}},
-    {"nembd", {"model.transformer.width"}},
-    {"dmodel", {"model.transformer.width"}},
-    {"nlayer", {"model.transformer.blocks"}},
-    {"numlayers", {"model.transformer.blocks"}},
-    {"nhead", {"model.transformer.heads"}},
-    {"numattentionheads", {"model.transformer.heads"}},
-    {"numexperts", {"model.transformer.experts"}},
-    // commands, and values of options
-    {"train", {"run"}},
-    {"fit", {"run"}},
-    {"inspect", {"plan"}},
-    {"torch", {"pytorch"}},
-    {"sbatch", {"slurm"}},
-    {"qsub", {"pbs"}},
+    {"distributed.tensor_parallel_size", "tp tensorparallel tensor"},
+    {"distributed.pipeline_parallel_size", "pp pipe pipelineparallel"},
+    {"distributed.sequence_parallel", "sp"},
+    {"distributed.mixed_precision", "amp precision"},
+    {"training.learning_rate", "lr"},
+    {"training.batch_size", "bs globalbatch"},
+    {"training.num_epochs", "epochs"},
+    {"training.activation_checkpointing", "recompute gradientcheckpointing"},
+    {"optimizer.kind", "optim"},
+    {"optimizer.weight_decay", "wd"},
+    {"optimizer.epsilon", "eps"},
+    {"schedule.warmup_steps", "warmup"},
+    {"schedule.kind", "lrschedulertype"},
+    {"clip.global_norm", "maxgradnorm gradientclipping"},
+    {"model.transformer.vocabulary", "vocab"},
+    {"model.transformer.context", "seqlength seqlen"},
+    {"model.transformer.width", "hidden nembd dmodel"},
+    {"model.transformer.blocks", "nlayer numlayers"},
+    {"model.transformer.heads", "nhead numattentionheads"},
+    {"model.transformer.experts", "numexperts"},
 };
 
 std::string plain(std::string_view word) {
@@ -98,10 +74,11 @@ std::string plain(std::string_view word) {
 std::optional<std::string> name_of_other_tool(std::string_view word,
                                               std::span<const std::string_view> candidates) {
   const std::string wanted = plain(word);
-  for (const OtherName& row : other_names) {
-    if (row.other != wanted) continue;
-    for (const std::string_view name : row.ours)
-      if (std::ranges::find(candidates, name) != candidates.end()) return std::string(name);
+  for (const OtherNames& row : other_names) {
+    const std::vector<std::string> others = split_text(row.others, ' ');
+    if (std::ranges::find(others, wanted) != others.end() &&
+        std::ranges::find(candidates, row.ours) != candidates.end())
+      return std::string(row.ours);
   }
   return std::nullopt;
 }

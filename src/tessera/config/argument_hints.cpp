@@ -22,20 +22,16 @@ std::string hint_for_option(const std::string& option, const std::vector<std::st
   const auto has = [&](const char* name) {
     return std::ranges::find(options, name) != options.end();
   };
-  std::vector<std::string> names;
-  for (const std::string& known : options) names.push_back(known.substr(2));
+  if (const auto near = suggest_nearest(option, options))
+    return fmt::format("; did you mean {}?", *near);
   std::string name = option.substr(2);
-  if (const auto near = suggest_nearest(name, names))
-    return fmt::format("; did you mean --{}?", *near);
   std::ranges::replace(name, '-', '_');
   const std::string key = has("--set") ? suggest_key(name) : "";
   constexpr std::string_view axis = "the mesh axis ";
-  if (!key.starts_with(axis)) {
-    const bool has_value = key.find('=') != key.npos;
-    return key.empty() ? ""
-                       : fmt::format("; did you mean --set {}{}?", key, has_value ? "" : "=VALUE");
-  }
-  return has("--mesh") ? fmt::format("; did you mean --mesh {}=N?", key.substr(axis.size())) : "";
+  if (key.starts_with(axis))
+    return has("--mesh") ? fmt::format("; did you mean --mesh {}=N?", key.substr(axis.size())) : "";
+  const char* const value = key.find('=') == key.npos ? "=VALUE" : "";
+  return key.empty() ? "" : fmt::format("; did you mean --set {}{}?", key, value);
 }
 
 }  // namespace tessera

@@ -10,7 +10,6 @@
 #include <tessera/base/toml_value.hpp>
 #include <tessera/config/config_rules.hpp>
 #include <tessera/config/settings.hpp>
-#include <tessera/config/sharding_rules.hpp>
 #include <tessera/config/strategy_rules.hpp>
 #include <tessera/config/to_plan_input.hpp>
 #include <tessera/data/data_fields.hpp>
@@ -34,10 +33,10 @@ Size saturating_sum(Size a, Size b) { return a > largest - b ? largest : a + b; 
   reject(key, setting_of(key).get(config), allowed);
 }
 
-void check_network(const Config& all) {
+void check_network(const Config& all, const ModelSpec& model) {
   const ModelConfig& config = all.model;
   Size elements = 0;
-  for (const LayerSpec& layer : make_model(config).layers)
+  for (const LayerSpec& layer : model.layers)
     for (const ParameterSpec& parameter : layer.parameters) {
       Size product = 1;
       for (const Size extent : parameter.shape) product = saturating_product(product, extent);
@@ -56,8 +55,7 @@ void check_network(const Config& all) {
            "needs distributed.mixed_precision = \"{}\"", name_of(MixedPrecision::no));
 }
 
-void check_data(const Config& config) {
-  const ModelSpec model = make_model(config.model);
+void check_data(const Config& config, const ModelSpec& model) {
   const Size row =
       saturating_sum(saturating_product(model.input_positions, model.input_width),
                      saturating_product(model.output_positions(), model.target_width()));
@@ -88,9 +86,8 @@ void check_data(const Config& config) {
 
 /// A loss reads values, classes or residuals, and the model must predict the same. A layer that
 /// adds to the loss adds one term per sample, so the loss must not be a mean over elements.
-void check_loss(const Config& config) {
+void check_loss(const Config& config, const ModelSpec& model) {
   const TrainingConfig& training = config.training;
-  const ModelSpec model = make_model(config.model);
   const auto suits = [&](LossKind kind) {
     return targets_of(kind) == model.targets && (!adds_loss(model) || loss_count(kind, 1, 2) == 1);
   };
@@ -123,27 +120,19 @@ void check_launch(const DistributedConfig& config, Size ranks) {
   if (config.world_size && *config.world_size != ranks)
     reject("distributed.world_size", *config.world_size, "must equal the number of ranks, {}",
            ranks);
-  if (config.num_nodes && ranks % *config.num_nodes != 0)
-    reject("distributed.num_nodes", *config.num_nodes, "must divide the number of ranks, {}",
-           ranks);
-  if (config.num_processes_per_node && ranks % *config.num_processes_per_node != 0)
-    reject("distributed.num_processes_per_node", *config.num_processes_per_node,
-           "must divide the number of ranks, {}", ranks);
   const Size tensor = config.tensor_parallel_size.value_or(1);
   const Size pipeline = config.pipeline_parallel_size.value_or(1);
-  if (ranks % saturating_product(tensor, pipeline) == 0) return;
-  if (tensor == 1 || pipeline == 1)
-    reject(tensor == 1 ? "distributed.pipeline_parallel_size" : "distributed.tensor_parallel_size",
-           tensor * pipeline, "must divide the number of ranks, {}", ranks);
-  reject("distributed.tensor_parallel_size", tensor,
-         "times distributed.pipeline_parallel_size = {} must divide the number of ranks, {}",
-         pipeline, ranks);
-}
-
-void check_axis(const DistributedConfig& config, const std::string& name) {
-  if (std::find(known_axes.begin(), known_axes.end(), name) == known_axes.end())
-    reject("distributed.mesh_axis_names", config.mesh_axis_names,
-           excerpt(to_toml(name)) + " " + must_be_one_of(name, known_axes));
+  if (tensor > 1 && pipeline > 1 && ranks % saturating_product(tensor, pipeline) != 0)
+    reject("distributed.tensor_parallel_size", tensor,
+           "times distributed.pipeline_parallel_size = {} must divide the number of ranks, {}",
+           pipeline, ranks);
+  for (const auto& [key, number] :
+       {std::pair{"distributed.num_nodes", config.num_nodes},
+        {"distributed.num_processes_per_node", config.num_processes_per_node},
+        {"distributed.tensor_parallel_size", config.tensor_parallel_size},
+        {"distributed.pipeline_parallel_size", config.pipeline_parallel_size}})
+    if (number && ranks % *number != 0)
+      reject(key, *number, "must divide the number of ranks, {}", ranks);
 }
 
 /// Returns the named mesh with the sizes that the launch decides.
@@ -156,7 +145,9 @@ MeshShape named_mesh(const DistributedConfig& config, const Topology& topology) 
            "must have one name for each size of distributed.mesh_shape = " + to_toml(sizes));
   std::vector<Axis> axes;
   for (std::size_t a = 0; a < sizes.size(); ++a) {
-    check_axis(config, names[a]);
+    if (std::ranges::find(known_axes, names[a]) == known_axes.end())
+      reject("distributed.mesh_axis_names", names,
+             excerpt(to_toml(names[a])) + " " + must_be_one_of(names[a], known_axes));
     axes.push_back({names[a], sizes[a]});
   }
   try {
@@ -216,16 +207,17 @@ namespace {
 void check_all(const Config& config, const Topology& topology) {
   check_settings(config);
   check(settings(), config);
-  check_network(config);
-  check_data(config);
-  check_loss(config);
+  const ModelSpec model = make_model(config.model);
+  check_network(config, model);
+  check_data(config, model);
+  check_loss(config, model);
   if (config.training.batch_size > config.data.samples)
     reject("training.batch_size", config.training.batch_size, "must be at most data.samples = {}",
            config.data.samples);
   check_launch(config.training.distributed, topology.ranks());
   const MeshShape mesh = resolve_mesh(config, topology);
   check_options_of_strategy(config.training.distributed, mesh);
-  check_sharding(config, mesh);
+  check_sharding(config, mesh, model);
   const PlanInput input = plan_input(config, mesh);
   choose_layouts(input);   // rejects specs that contradict the rules
   context_layouts(input);  // rejects models that need whole samples
@@ -285,15 +277,9 @@ void check_threads(const DistributedConfig& config, Size threads) {
 }
 
 DType compute_type(const Config& config) {
-  switch (config.training.distributed.mixed_precision) {
-    case MixedPrecision::bf16:
-      return DType::bfloat16;
-    case MixedPrecision::fp16:
-      return DType::float16;
-    case MixedPrecision::no:
-      break;
-  }
-  return config.model.dtype;
+  const MixedPrecision mixed = config.training.distributed.mixed_precision;
+  if (mixed == MixedPrecision::no) return config.model.dtype;
+  return mixed == MixedPrecision::bf16 ? DType::bfloat16 : DType::float16;
 }
 
 std::optional<HalfProducts> half_products(const Config& config) {

@@ -7,7 +7,7 @@
 #include <tessera/base/text.hpp>
 #include <tessera/base/toml_value.hpp>
 #include <tessera/config/settings.hpp>
-#include <tessera/config/sharding_rules.hpp>
+#include <tessera/config/strategy_rules.hpp>
 
 namespace tessera {
 

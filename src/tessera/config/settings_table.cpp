@@ -10,7 +10,7 @@
 #include <tessera/base/text.hpp>
 #include <tessera/comm/comm_fields.hpp>
 #include <tessera/config/settings.hpp>
-#include <tessera/config/sharding_rules.hpp>
+#include <tessera/config/strategy_rules.hpp>
 #include <tessera/data/data_fields.hpp>
 #include <tessera/nn/models/model_fields.hpp>
 #include <tessera/optim/optim_fields.hpp>
@@ -186,7 +186,10 @@ const Fields<DistributedConfig>& distributed_fields() {
       {"distributed.reshard_after_forward", &C::reshard_after_forward,
        "false: keep gathered units until their backward pass; fsdp, hybrid"},
       {"distributed.keep_last_unit", &C::keep_last_unit,
-       "keep the last unit gathered from forward to backward; fsdp, hybrid"},
+       "keep the last unit gathered from forward to backward; fsdp, hybrid",
+       Rule<C>{[](const C& c) { return c.reshard_after_forward; },
+               "must be true with distributed.reshard_after_forward = false, which keeps all "
+               "units"}},
       {"distributed.mesh_rules", &C::mesh_rules,
        "mesh axes that split the batch and the dimensions of parameters; default: model for "
        "experts, heads, mlp, modes and vocab",

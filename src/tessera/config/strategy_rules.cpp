@@ -1,15 +1,64 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <set>
 
 #include <fmt/format.h>
 
 #include <tessera/base/error.hpp>
+#include <tessera/base/text.hpp>
 #include <tessera/base/toml_value.hpp>
 #include <tessera/config/settings.hpp>
 #include <tessera/config/strategy_rules.hpp>
+#include <tessera/tensor/rules.hpp>
 
 namespace tessera {
 namespace {
+
+constexpr const char* rules_key = "distributed.mesh_rules";
+constexpr const char* only_model =
+    "may name only the axis model, because over data and fsdp the strategy shards parameters, "
+    "as flat units";
+
+bool contains(const auto& names, std::string_view name) {
+  return std::ranges::find(names, name) != names.end();
+}
+
+void check_rule(const std::string& path, const std::string& name,
+                const std::vector<std::string>& axes) {
+  std::vector<std::string_view> known;
+  static const MeshRules defaults = default_rules();
+  for (const auto& [logical, unused] : defaults) known.push_back(logical);
+  if (!contains(known, name)) reject(path, axes, "the name " + must_be_one_of(name, known));
+  std::set<std::string> seen;
+  for (const std::string& axis : axes) {
+    if (!contains(known_axes, axis))
+      reject(path, axes, to_toml(axis) + " " + must_be_one_of(axis, known_axes));
+    if (!seen.insert(axis).second) reject(path, axes, "must not name an axis twice");
+    if (name == "batch" && axis != "data" && axis != "fsdp" && axis != "expert")
+      reject(path, axes, "may name only data, fsdp and expert, the axes that split the batch");
+    if (name != "batch" && axis != "model") reject(path, axes, only_model);
+  }
+}
+
+/// Every kernel has a dimension named embed and another one, whose name its bias has too. If both
+/// names used `model`, the first dimension would be split, and the bias with a dimension of the
+/// kernel that is whole.
+void check_one_name_on_model(const ModelSpec& model,
+                             const std::map<std::string, std::vector<std::string>>& given) {
+  MeshRules rules = default_rules();
+  for (const auto& [name, axes] : given) rules[name] = axes;
+  if (!contains(axes_of(rules, "embed"), "model")) return;
+  std::set<std::string> others;
+  for (const LayerSpec& layer : model.layers)
+    for (const ParameterSpec& parameter : layer.parameters)
+      others.insert(parameter.logical_axes.begin(), parameter.logical_axes.end());
+  for (const std::string& name : others)
+    if (!name.empty() && name != "embed" && contains(axes_of(rules, name), "model"))
+      reject(entry_key(rules_key, "embed"), given.at("embed"),
+             "needs {} = []: a kernel has one dimension of each name, and "
+             "model can split only one of them",
+             entry_key(rules_key, name));
+}
 
 /// "fsdp" or "hybrid"
 std::string strategies_that_gather() {
@@ -20,12 +69,23 @@ std::string strategies_that_gather() {
   return names;
 }
 
-/// Returns the mesh axis that an option needs; "" if it needs any axis of the batch.
-std::string axis_of(Applies applies) {
-  if (applies == Applies::splitting_layers) return "model";
-  if (applies == Applies::splitting_positions) return "context";
-  return applies == Applies::staging ? "pipeline" : "";
-}
+/// The mesh axis that an option needs, "" for any axis of the batch, and the strategies that use
+/// it.
+struct Use {
+  std::string_view axis;
+  bool (*by)(const StrategyRow& row);
+};
+bool by_any(const StrategyRow&) { return true; }
+/// In the order of Applies.
+constexpr Use uses[] = {
+    {"", [](const StrategyRow& row) { return row.shards.parameters; }},
+    {"", [](const StrategyRow& row) { return row.splits_batch && !row.shards.parameters; }},
+    {"", [](const StrategyRow& row) { return row.splits_batch; }},
+    {"model", by_any},
+    {"context", by_any},
+    {"pipeline", by_any},
+};
+const Use& use_of(Applies applies) { return uses[static_cast<std::size_t>(applies)]; }
 
 /// Says which value or strategy is allowed for an option that the strategy does not use.
 std::string allowed_of(Applies applies, const nlohmann::json& standard, Strategy strategy) {
@@ -73,26 +133,11 @@ const std::vector<StrategyOption>& strategy_options() {
   return options;
 }
 
-bool can_apply(Applies applies, Strategy strategy) {
-  const StrategyRow& row = row_of(strategy);
-  switch (applies) {
-    case Applies::gathering:
-      return row.shards.parameters;
-    case Applies::bucketing:
-      return row.splits_batch && !row.shards.parameters;
-    case Applies::splitting_batch:
-      return row.splits_batch;
-    case Applies::splitting_layers:
-    case Applies::splitting_positions:
-    case Applies::staging:
-      return true;
-  }
-  return true;
-}
+bool can_apply(Applies applies, Strategy strategy) { return use_of(applies).by(row_of(strategy)); }
 
 bool applies_on(Applies applies, Strategy strategy, const MeshShape& mesh) {
   if (!can_apply(applies, strategy)) return false;
-  const std::string axis = axis_of(applies);
+  const std::string axis(use_of(applies).axis);
   return axis.empty() ? mesh.group_size(replicating_axes(mesh)) > 1 : mesh.size_of(axis) > 1;
 }
 
@@ -105,21 +150,44 @@ void check_options_of_strategy(const DistributedConfig& config, const MeshShape&
     if (value == setting.standard) continue;
     if (!can_apply(option.applies, config.strategy))
       reject(option.key, value, allowed_of(option.applies, setting.standard, config.strategy));
-    const std::string axis = axis_of(option.applies);
+    const std::string axis(use_of(option.applies).axis);
     if (!axis.empty() && axis != "model" && !mesh.find(axis))
       reject(option.key, value, "needs a mesh axis {}; the mesh is {}", axis, mesh.to_string());
   }
-  if (!config.keep_last_unit && !config.reshard_after_forward)
-    reject("distributed.keep_last_unit", false,
-           "must be true with distributed.reshard_after_forward = false, which keeps all units");
-  for (const auto& [key, value] :
-       {std::pair{"keep_last_unit", config.keep_last_unit},
-        std::pair{"reshard_after_forward", config.reshard_after_forward}})
-    if (!value && mesh.size_of("pipeline") > 1)
-      reject(
-          fmt::format("distributed.{}", key), false,
-          "must be true with a mesh axis pipeline larger than 1, because units then stay gathered "
-          "until the end of the step");
+  for (const char* key : {"distributed.keep_last_unit", "distributed.reshard_after_forward"})
+    if (setting_of(key).get(changed) == false && mesh.size_of("pipeline") > 1)
+      reject(key, false,
+             "must be true with a mesh axis pipeline larger than 1, because units then stay "
+             "gathered until the end of the step");
+}
+
+void check_mesh_rules(const std::string& key,
+                      const std::map<std::string, std::vector<std::string>>& rules) {
+  for (const auto& [name, axes] : rules) check_rule(entry_key(key, name), name, axes);
+}
+
+void check_parameter_specs(const std::string& key,
+                           const std::map<std::string, std::string>& specs) {
+  for (const auto& [path, text] : specs) {
+    try {
+      PartitionSpec::parse(text);
+    } catch (const ConfigError&) {
+      reject(entry_key(key, path), text, "must be a PartitionSpec such as P(None, 'model')");
+    }
+  }
+}
+
+void check_sharding(const Config& config, const MeshShape& mesh, const ModelSpec& model) {
+  const auto& rules = config.training.distributed.mesh_rules;
+  if (mesh.find("expert") && config.model.transformer.experts == 0)
+    reject("distributed.mesh_axis_names", mesh.axis_names(),
+           "may name expert only with model.transformer.experts");
+  check_one_name_on_model(model, rules);
+  const auto batch = rules.find("batch");
+  for (const std::string& axis : batch_axes(mesh))
+    if (batch != rules.end() && !contains(batch->second, axis))
+      reject(entry_key(rules_key, "batch"), batch->second,
+             "must name {}, which splits the batch on the mesh {}", axis, mesh.to_string());
 }
 
 }  // namespace tessera

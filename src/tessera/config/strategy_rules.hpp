@@ -1,18 +1,37 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <array>
 #include <cstdint>
+#include <map>
+#include <string>
 #include <string_view>
 #include <vector>
 
 #include <tessera/config/config.hpp>
+#include <tessera/nn/models/model_spec.hpp>
 #include <tessera/plan/layout/strategy.hpp>
 #include <tessera/tensor/mesh_shape.hpp>
 
+/// Rules between strategy, mesh axes, parameters and batch. All functions that check throw
+/// ConfigError with the key or the entry of a table. The plan checks that a bias fits its kernel.
 namespace tessera {
 
-/// Throws ConfigError if the mesh lacks an axis that the strategy needs, or has one that it cannot
-/// use.
+/// Mesh axes, slowest first. A mesh made from sizes arranges them in this order.
+inline constexpr std::array<std::string_view, 6> known_axes{"pipeline", "data",    "fsdp",
+                                                            "expert",   "context", "model"};
+
+/// Rejects rules that no mesh allows: unknown names, and axes that a name cannot use.
+void check_mesh_rules(const std::string& key,
+                      const std::map<std::string, std::vector<std::string>>& rules);
+
+/// Rejects text that is not a PartitionSpec.
+void check_parameter_specs(const std::string& key, const std::map<std::string, std::string>& specs);
+
+/// Checks mesh_rules against the model and its mesh.
+void check_sharding(const Config& config, const MeshShape& mesh, const ModelSpec& model);
+
+/// Rejects a mesh that lacks an axis that the strategy needs, or has one that it cannot use.
 void check_mesh_of_strategy(const DistributedConfig& config, const MeshShape& mesh);
 
 /// The strategies or meshes that use an option.
@@ -37,8 +56,7 @@ bool can_apply(Applies applies, Strategy strategy);
 /// Returns true if the strategy uses the option on this mesh.
 bool applies_on(Applies applies, Strategy strategy, const MeshShape& mesh);
 
-/// Throws ConfigError for an option that the strategy does not use and that differs from its
-/// default.
+/// Rejects an option that the strategy does not use and that differs from its default.
 void check_options_of_strategy(const DistributedConfig& config, const MeshShape& mesh);
 
 }  // namespace tessera
