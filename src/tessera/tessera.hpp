@@ -13,7 +13,6 @@
 #include <tessera/process/runtime.hpp>
 #include <tessera/random/fill.hpp>
 #include <tessera/random/threefry.hpp>
-#include <tessera/tensor/inspect.hpp>
 #include <tessera/tensor/mesh.hpp>
 #include <tessera/tensor/mesh_layout.hpp>
 #include <tessera/tensor/redistribute.hpp>

@@ -8,22 +8,11 @@
 namespace tessera {
 namespace {
 
-TEST(LayoutText, DrawsALine) {
+TEST(LayoutText, DrawsOneGridPerOuterCoordinate) {
   EXPECT_EQ(layout_text(MeshShape::parse("data=4", 4)),
             "  data |  0  1  2  3\n"
             "  -----+------------\n"
             "  rank |  0  1  2  3\n");
-}
-
-TEST(LayoutText, DrawsRowsAndColumns) {
-  EXPECT_EQ(layout_text(MeshShape::parse("data=2,model=3", 6)),
-            "  data \\ model |  0  1  2\n"
-            "  -------------+---------\n"
-            "             0 |  0  1  2\n"
-            "             1 |  3  4  5\n");
-}
-
-TEST(LayoutText, DrawsOneGridPerOuterCoordinate) {
   EXPECT_EQ(layout_text(MeshShape::parse("pipeline=2,data=1,model=2", 4)),
             "pipeline=0\n"
             "  data \\ model |  0  1\n"
@@ -51,10 +40,24 @@ TEST(VisualizeMesh, NamesShapeAndAxes) {
             "Mesh shape: (1,)\nAxis names: ('data',)");
 }
 
-TEST(MeshInfo, IsJson) {
-  EXPECT_EQ(
-      mesh_info(MeshShape::parse("data=2,model=4", 8)).dump(),
-      R"({"axis_names":["data","model"],"num_ranks":8,"shape":[2,4],"spec":"data=2,model=4"})");
+TEST(InspectSharding, ListsPiecesAndTheirHolders) {
+  const MeshShape mesh = MeshShape::parse("data=2,model=2", 4);
+  EXPECT_EQ(inspect_sharding("layer1/kernel", {4, 7}, {Placement::replicate(), Placement::shard(1)},
+                             mesh),
+            "layer1/kernel:\n"
+            "  Shape: (4, 7)\n"
+            "  Sharding: P(None, 'model')\n"
+            "  Ranks: 4\n"
+            "  [0:4, 0:4] on ranks 0,2\n"
+            "  [0:4, 4:7] on ranks 1,3\n");
+  const std::string partial =
+      inspect_sharding("g", {1}, {Placement::partial(), Placement::shard(0)}, mesh);
+  EXPECT_NE(partial.find("Sharding: data: Partial, model: Shard(0)"), std::string::npos);
+  EXPECT_NE(partial.find("[1:1] (empty) on ranks 1,3"), std::string::npos);
+  EXPECT_NE(inspect_sharding("x", {200000}, {Placement::shard(0)},
+                             MeshShape::parse("data=100000", 100000))
+                .find("99984 more pieces"),
+            std::string::npos);
 }
 
 }  // namespace

@@ -8,44 +8,34 @@
 namespace tessera {
 namespace {
 
-using test::error_of;
 using P = PartitionSpec;
 
-PartitionSpec spec_for(const std::vector<std::string>& names, const MeshRules& rules) {
-  return partition_spec_for_names(names, rules, MeshShape::parse("data=2,fsdp=2,model=2", 8));
+PartitionSpec spec_for(const std::vector<std::string>& names, const char* mesh,
+                       const MeshRules& rules = default_rules()) {
+  return partition_spec_for_names(names, rules, MeshShape(parse_axes(mesh)));
 }
 
-TEST(MeshRules, MakeColumnAndRowLayersFromOneRule) {
-  const MeshRules rules = default_rules();
-  EXPECT_EQ(spec_for({"embed", "mlp"}, rules), (P{{}, {"model"}}));
-  EXPECT_EQ(spec_for({"mlp", "embed"}, rules), (P{{"model"}, {}}));
-  EXPECT_EQ(spec_for({"batch", "embed"}, rules), (P{{"data", "fsdp"}, {}}));
-  EXPECT_EQ(spec_for({"", "mlp"}, rules), (P{{}, {"model"}}));
-}
-
-TEST(MeshRules, LeaveOutAxesThatTheMeshLacks) {
-  const auto spec = [](const char* mesh, Size ranks) {
-    return partition_spec_for_names({"batch", "mlp"}, default_rules(),
-                                    MeshShape::parse(mesh, ranks));
-  };
-  EXPECT_EQ(spec("data=2", 2), (P{{"data"}, {}}));
-  EXPECT_EQ(spec("fsdp=2,model=2", 4), (P{{"fsdp"}, {"model"}}));
-  EXPECT_EQ(spec("pipeline=2", 2), (P{{}, {}}));
-  EXPECT_EQ(spec("fsdp=2,data=2", 4), (P{{"fsdp", "data"}, {}}));
-}
-
-TEST(MeshRules, GiveAnAxisToTheFirstDimensionThatAsks) {
-  EXPECT_EQ(spec_for({"mlp", "mlp"}, default_rules()), (P{{"model"}, {}}));
+TEST(MeshRules, GiveTheAxesOfTheMeshToDimensions) {
+  constexpr const char* mesh = "data=2,fsdp=2,model=2";
+  EXPECT_EQ(spec_for({"embed", "mlp"}, mesh), (P{{}, {"model"}}));
+  EXPECT_EQ(spec_for({"mlp", "embed"}, mesh), (P{{"model"}, {}}));
+  EXPECT_EQ(spec_for({"batch", "embed"}, mesh), (P{{"data", "fsdp"}, {}}));
+  EXPECT_EQ(spec_for({"", "mlp"}, mesh), (P{{}, {"model"}}));
+  // Axes that the mesh lacks are left out, and the others have its order.
+  EXPECT_EQ(spec_for({"batch", "mlp"}, "data=2"), (P{{"data"}, {}}));
+  EXPECT_EQ(spec_for({"batch", "mlp"}, "pipeline=2"), (P{{}, {}}));
+  EXPECT_EQ(spec_for({"batch", "mlp"}, "fsdp=2,data=2"), (P{{"fsdp", "data"}, {}}));
+  // The first dimension that asks for an axis gets it.
+  EXPECT_EQ(spec_for({"mlp", "mlp"}, mesh), (P{{"model"}, {}}));
   MeshRules rules = default_rules();
   rules["embed"] = {"data", "model"};
-  EXPECT_EQ(spec_for({"mlp", "embed"}, rules), (P{{"model"}, {"data"}}));
+  EXPECT_EQ(spec_for({"mlp", "embed"}, mesh, rules), (P{{"model"}, {"data"}}));
 }
 
 TEST(MeshRules, RejectUnknownNames) {
-  EXPECT_EQ(error_of([] { spec_for({"embde"}, default_rules()); }),
+  EXPECT_EQ(test::error_of([] { spec_for({"embde"}, "data=2"); }),
             "logical axis = embde: must be one of batch, embed, experts, heads, mlp, modes, vocab "
-            "(nearest: "
-            "embed)");
+            "(nearest: embed)");
 }
 
 }  // namespace

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include <gtest/gtest.h>
@@ -27,17 +28,10 @@ TEST(Topology, CountsRanksOfNodesInTheOrderOfTheirLowestRanks) {
   EXPECT_EQ(topology.ranks(), 5);
   EXPECT_EQ(topology.ranks_by_node(), (Ranks{3, 2}));
   EXPECT_EQ(topology.per_node(), std::nullopt);
-  EXPECT_EQ(nodes_text(topology), "2 with 2-3 ranks each");
   EXPECT_EQ(topology.of(4).ranks_by_node(), (Ranks{3, 1}));
   EXPECT_FALSE(topology.of(6).is_known());
-}
-
-TEST(Topology, OfConsecutiveRanks) {
-  EXPECT_EQ(Topology::blocks(8, 4).ranks_by_node(), (Ranks{4, 4}));
-  EXPECT_EQ(Topology::blocks(5, 4).ranks_by_node(), (Ranks{4, 1}));
-  EXPECT_EQ(Topology::blocks(8, 4).per_node(), 4);
-  EXPECT_EQ(Topology::blocks(4, 2).of(3).ranks_by_node(), (Ranks{2, 1}));
   EXPECT_EQ(Topology::blocks(4, 2).of(6).ranks_by_node(), (Ranks{2, 2, 2}));
+  EXPECT_EQ(nodes_text(topology), "2 with 2-3 ranks each");
   EXPECT_EQ(nodes_text(Topology::blocks(8, 4)), "2 with 4 ranks each");
   EXPECT_EQ(nodes_text(Topology::blocks(4, 4)), "1 with 4 ranks");
   EXPECT_EQ(nodes_text(Topology::blocks(2, 1)), "2 with 1 rank each");
@@ -93,19 +87,17 @@ TEST(Topology, LeavesAxesOfSizeOneOut) {
 }
 
 TEST(MeshShape, TakesSizesFromTheNodes) {
-  const Topology topology = Topology::blocks(12, 4);
-  EXPECT_EQ(mesh_on("data=nodes,fsdp=per_node", topology), "data=3,fsdp=4");
-  EXPECT_EQ(mesh_on("data=-1,model=per_node", topology), "data=3,model=4");
-  EXPECT_EQ(mesh_on("pipeline=nodes,data=-1,model=2", topology), "pipeline=3,data=2,model=2");
-  EXPECT_NE(mesh_on("data=nodes,fsdp=2", topology).find("multiply to 6"), std::string::npos);
-  EXPECT_NE(mesh_on("data=per_nodes", topology).find("nodes or per_node"), std::string::npos);
-}
-
-TEST(MeshShape, NeedsNodesThatAreKnownAndAlike) {
-  EXPECT_NE(mesh_on("data=nodes", 4).find("known only in a launch"), std::string::npos);
-  const Topology uneven(Ranks{0, 0, 0, 1});
-  EXPECT_NE(mesh_on("fsdp=per_node", uneven).find("2 with 1-3 ranks each"), std::string::npos);
+  const Topology twelve = Topology::blocks(12, 4), uneven(Ranks{0, 0, 0, 1});
+  EXPECT_EQ(mesh_on("data=nodes,fsdp=per_node", twelve), "data=3,fsdp=4");
+  EXPECT_EQ(mesh_on("data=-1,model=per_node", twelve), "data=3,model=4");
+  EXPECT_EQ(mesh_on("pipeline=nodes,data=-1,model=2", twelve), "pipeline=3,data=2,model=2");
   EXPECT_EQ(mesh_on("data=nodes,fsdp=-1", uneven), "data=2,fsdp=2");
+  for (const auto& [mesh, topology, reason] :
+       {std::tuple("data=nodes,fsdp=2", twelve, "multiply to 6"),
+        {"data=per_nodes", twelve, "nodes or per_node"},
+        {"data=nodes", Topology(4), "known only in a launch"},
+        {"fsdp=per_node", uneven, "2 with 1-3 ranks each"}})
+    EXPECT_NE(mesh_on(mesh, topology).find(reason), std::string::npos) << mesh;
 }
 
 }  // namespace

@@ -35,51 +35,29 @@ Mesh data_by_model(const Communicator& world) {
   return create_device_mesh(world, {{"data", -1}, {"model", world.size() % 2 == 0 ? 2 : 1}});
 }
 
-TEST(Verbs, CreateMeshes) {
-  const Communicator world = Communicator::world();
-  EXPECT_EQ(create_data_parallel_mesh(world).shape(), MeshShape({{"data", world.size()}}));
-  EXPECT_EQ(data_by_model(world).shape().num_ranks(), world.size());
-  EXPECT_NE(error_of([&] { create_device_mesh(world, {{"data", world.size() + 1}}); }), "");
-}
-
 TEST(Verbs, ShardBatchSplitsTheRows) {
   const Communicator world = Communicator::world();
   const Mesh mesh = create_data_parallel_mesh(world);
+  EXPECT_EQ(mesh.shape(), MeshShape({{"data", world.size()}}));
   for (const Size rows : {32, 7, 1, 0}) {
-    const Array<float> batch = counting({rows, 4});
+    const ArrayState<float> batch{{"x", counting({rows, 4})}};
     const Range mine = balanced_split(rows, world.size(), world.rank());
-    const auto sharded = shard_batch(batch, mesh);
+    const auto sharded = shard_batch(batch, mesh).at("x");
     EXPECT_EQ(sharded.piece().extent, (Shape{mine.count, 4}));
-    EXPECT_EQ(sharded.local().data(), batch.values.data() + mine.begin * 4) << "a copy was made";
-    EXPECT_EQ(to_host(to_global(sharded)), to_host(batch.values));
-    EXPECT_EQ(shard_batch(batch, create_data_parallel_sharding(mesh)).piece(), sharded.piece());
+    EXPECT_EQ(sharded.local().data(), batch.at("x").values.data() + mine.begin * 4)
+        << "a copy was made";
+    EXPECT_EQ(to_host(to_global(sharded)), to_host(batch.at("x").values));
+    EXPECT_EQ(shard_batch(batch, create_data_parallel_sharding(mesh)).at("x").piece(),
+              sharded.piece());
   }
-}
-
-TEST(Verbs, ShardBatchUsesEveryAxisThatSplitsData) {
-  const Communicator world = Communicator::world();
-  const Mesh mesh = create_device_mesh(
+  // Every axis that splits data splits the rows.
+  const Mesh two = create_device_mesh(
       world, {{"data", -1}, {"fsdp", world.size() % 2 == 0 ? 2 : 1}, {"model", 1}});
-  const ArrayState<float> batch = {{"inputs", counting({13, 2})}, {"targets", counting({13})}};
-  const ShardedState<float> sharded = shard_batch(batch, mesh);
-  Size rows = 0;
-  for (Size r = 0; r < world.size(); ++r) {
-    rows += piece({13}, cuts_of(sharded.at("targets").placements()), mesh.shape(), r).extent[0];
-  }
-  EXPECT_EQ(rows, 13);
+  const auto sharded = shard_batch(
+      ArrayState<float>{{"inputs", counting({13, 2})}, {"targets", counting({13})}}, two);
+  const Placements rows{Placement::shard(0), Placement::shard(0), Placement::replicate()};
+  EXPECT_EQ(sharded.at("targets").placements(), rows);
   EXPECT_EQ(sharded.at("inputs").piece().offset[0], sharded.at("targets").piece().offset[0]);
-}
-
-TEST(Verbs, ShardArrayAndReplicate) {
-  const Communicator world = Communicator::world();
-  const Mesh mesh = data_by_model(world);
-  const Array<float> kernel = counting({4, 7});
-  const auto columns = shard_array<float>(kernel, {mesh, P{{}, {"model"}}});
-  EXPECT_EQ(columns.piece().extent[1],
-            balanced_split(7, mesh.axis("model").size(), mesh.axis("model").rank()).count);
-  EXPECT_EQ(to_host(to_global(columns)), to_host(kernel.values));
-  EXPECT_EQ(replicate(kernel, mesh).local().data(), kernel.values.data());
-  EXPECT_NE(error_of([&] { shard_array<float>(kernel, {mesh, P{{"modle"}}}); }), "");
 }
 
 TEST(Verbs, ShardModelState) {
@@ -93,9 +71,8 @@ TEST(Verbs, ShardModelState) {
   const auto sharded = shard_model_state(state, mesh, "shard");
   EXPECT_EQ(sharded.at("layer1/kernel").placements()[0], Placement::shard(1));
   EXPECT_EQ(sharded.at("layer2/kernel").placements()[0], Placement::shard(0));
-  for (const auto& [path, tensor] : sharded) {
+  for (const auto& [path, tensor] : sharded)
     EXPECT_EQ(to_host(to_global(tensor)), to_host(state.at(path).values));
-  }
   const auto by_path = shard_model_state(
       state, mesh, {{"layer1/kernel", P{{}, {"model"}}}, {"layer2/kernel", P{{"model"}, {}}}});
   EXPECT_EQ(by_path.at("layer1/kernel").placements()[1], Placement::shard(1));
@@ -103,25 +80,11 @@ TEST(Verbs, ShardModelState) {
   EXPECT_EQ(by_path.at("layer1/bias").placements(), replicated(mesh.shape()));
 }
 
-TEST(Verbs, ShardModelStateRejectsUnknownWordsAndPaths) {
-  const Communicator world = Communicator::world();
-  const Mesh mesh = data_by_model(world);
-  EXPECT_EQ(error_of([&] { shard_model_state(model_state(), mesh, "split"); }),
-            "param_sharding = split: must be replicate, shard or a map from paths to specs");
-  EXPECT_EQ(error_of([&] {
-              shard_model_state(model_state(), mesh, {{"layer1/kernal", P{{"data"}}}});
-            }),
-            "param_sharding = layer1/kernal: must be the path of a parameter (nearest: "
-            "layer1/kernel)");
-  const Mesh model_only = create_data_parallel_mesh(world, "model");
-  EXPECT_NE(error_of([&] { shard_model_state(model_state(), model_only, "shard"); }), "");
-}
-
 /// Rank r of the data axis holds r + 1 times the values.
+const std::vector<double> kValues = {1, -2, 3, 0.5, 8};
 ShardedState<double> gradients(const Mesh& mesh) {
-  const std::vector<double> values = {1, -2, 3, 0.5, 8};
   std::vector<double> mine;
-  for (const double v : values)
+  for (const double v : kValues)
     mine.push_back(v * static_cast<double>(mesh.axis("data").rank() + 1));
   Placements placements = replicated(mesh.shape());
   placements[*mesh.shape().find("data")] = Placement::partial();
@@ -134,39 +97,46 @@ ShardedState<double> gradients(const Mesh& mesh) {
 TEST(Verbs, AllReduceGradientsSumsOrAverages) {
   const Communicator world = Communicator::world();
   const Mesh mesh = data_by_model(world);
-  const double ranks = static_cast<double>(mesh.axis("data").size());
-  const double factor_sum = ranks * (ranks + 1) / 2;
+  const auto ranks = static_cast<double>(mesh.axis("data").size());
+  const ShardedState<double> mine = gradients(mesh);
+  const auto before = to_host(mine.at("w").local());
   world.ledger().reset();
-  const auto sum = to_host(all_reduce_gradients(gradients(mesh), "sum").at("w").local());
+  const auto sum = to_host(all_reduce_gradients(mine, "sum").at("w").local());
   if (ranks > 1) {
     EXPECT_EQ(world.ledger().rows(),
               (std::vector<LedgerRow>{{"data", Operation::all_reduce, 1, 40}}));
   }
+  EXPECT_EQ(to_host(mine.at("w").local()), before) << "the caller's gradients were overwritten";
   const auto mean = to_host(all_reduce_gradients(gradients(mesh)).at("w").local());
-  const std::vector<double> values = {1, -2, 3, 0.5, 8};
-  for (std::size_t i = 0; i < values.size(); ++i) {
-    EXPECT_DOUBLE_EQ(sum[i], values[i] * factor_sum);
-    EXPECT_DOUBLE_EQ(mean[i], values[i] * factor_sum / ranks);
+  for (std::size_t i = 0; i < kValues.size(); ++i) {
+    EXPECT_DOUBLE_EQ(sum[i], kValues[i] * ranks * (ranks + 1) / 2);
+    EXPECT_DOUBLE_EQ(mean[i], kValues[i] * (ranks + 1) / 2);
   }
 }
 
-TEST(Verbs, AllReduceGradientsLeavesTheCallersGradientsAlone) {
+TEST(Verbs, RejectWrongNames) {
   const Communicator world = Communicator::world();
-  const Mesh mesh = create_data_parallel_mesh(world);
-  const ShardedState<double> mine = gradients(mesh);
-  const auto before = to_host(mine.at("w").local());
-  const auto reduced = all_reduce_gradients(mine, "mean");
-  EXPECT_EQ(to_host(mine.at("w").local()), before);
-}
-
-TEST(Verbs, AllReduceGradientsRejectsOtherReductions) {
-  const Communicator world = Communicator::world();
-  const Mesh mesh = create_data_parallel_mesh(world);
+  const Mesh mesh = data_by_model(world), model = create_data_parallel_mesh(world, "model");
+  const ArrayState<float> state = model_state();
+  EXPECT_NE(error_of([&] { create_device_mesh(world, {{"data", world.size() + 1}}); }), "");
+  EXPECT_NE(error_of([&] {
+              shard_array<float>(state.at("layer1/bias"), {mesh, P{{"modle"}}});
+            }),
+            "");
+  EXPECT_EQ(error_of([&] { shard_model_state(state, mesh, "split"); }),
+            "param_sharding = split: must be replicate, shard or a map from paths to specs");
+  EXPECT_EQ(error_of([&] {
+              shard_model_state(state, mesh, {{"layer1/kernal", P{{"data"}}}});
+            }),
+            "param_sharding = layer1/kernal: must be the path of a parameter (nearest: "
+            "layer1/kernel)");
+  EXPECT_NE(error_of([&] { shard_model_state(state, model, "shard"); }), "");
   EXPECT_EQ(error_of([&] { all_reduce_gradients(gradients(mesh), "max"); }),
             "reduce_type = max: must be one of mean, sum");
   EXPECT_NE(error_of([&] { all_reduce_gradients(gradients(mesh), "mean", "dat"); }), "");
-  const ShardedState<float> whole = replicate(model_state(), mesh);
-  EXPECT_NE(error_of([&] { all_reduce_gradients(whole); }).find("must be Partial along 'data'"),
+  EXPECT_NE(error_of([&] {
+              all_reduce_gradients(replicate(state, mesh));
+            }).find("must be Partial along 'data'"),
             std::string::npos);
 }
 

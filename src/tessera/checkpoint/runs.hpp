@@ -4,7 +4,7 @@
 #include <algorithm>
 
 #include <tessera/base/split.hpp>
-#include <tessera/tensor/global_index.hpp>
+#include <tessera/tensor/piece.hpp>
 
 namespace tessera {
 

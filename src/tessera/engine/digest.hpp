@@ -4,7 +4,7 @@
 #include <cstdint>
 
 #include <tessera/base/view.hpp>
-#include <tessera/tensor/global_index.hpp>
+#include <tessera/tensor/piece.hpp>
 
 namespace tessera {
 

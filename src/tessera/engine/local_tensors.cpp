@@ -4,7 +4,7 @@
 #include <tessera/base/alias.hpp>
 #include <tessera/base/for_each.hpp>
 #include <tessera/engine/local_tensors.hpp>
-#include <tessera/tensor/global_index.hpp>
+#include <tessera/tensor/piece.hpp>
 
 namespace tessera {
 namespace {

@@ -2,10 +2,11 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 
 #include <nlohmann/json.hpp>
 
-#include <tessera/tensor/mesh_shape.hpp>
+#include <tessera/tensor/placement.hpp>
 
 namespace tessera {
 
@@ -32,5 +33,17 @@ nlohmann::json nodes_json(const Topology& topology, const MeshShape& mesh);
 /// Returns {"shape": [2, 4], "axis_names": ["data", "model"], "num_ranks": 8, "spec":
 /// "data=2,model=4"}
 nlohmann::json mesh_info(const MeshShape& mesh);
+
+/// Returns the sharding of a tensor as text: its shape, its PartitionSpec (its placements if it is
+/// Partial), and the global indices of every distinct piece with the ranks that hold it. Lists at
+/// most 16 pieces.
+std::string inspect_sharding(std::string_view name, const Shape& global_shape,
+                             const Placements& placements, const MeshShape& mesh);
+
+/// The same for a sharded tensor. No communication.
+template <class Tensor>
+std::string inspect_sharding(const Tensor& tensor, std::string_view name = "array") {
+  return inspect_sharding(name, tensor.global_shape(), tensor.placements(), tensor.mesh().shape());
+}
 
 }  // namespace tessera

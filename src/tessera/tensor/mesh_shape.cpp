@@ -204,6 +204,11 @@ Size MeshShape::coordinate(Size rank, std::size_t axis) const {
   return rank / strides_[axis] % axes_[axis].size;
 }
 
+Size MeshShape::coordinate(Size rank, std::string_view axis) const {
+  const auto at = find(axis);
+  return at ? coordinate(rank, *at) : 0;
+}
+
 Size MeshShape::coordinate(Size rank, const std::vector<std::size_t>& axes) const {
   Size place = 0;
   for (const std::size_t a : axes) place = place * axes_[a].size + coordinate(rank, a);
@@ -219,16 +224,6 @@ std::vector<Size> MeshShape::coordinates(Size rank) const {
 Size MeshShape::first_of_group(const std::vector<std::size_t>& axes, Size rank) const {
   for (const std::size_t a : axes) rank -= coordinate(rank, a) * strides_[a];
   return rank;
-}
-
-std::vector<Size> MeshShape::group(const std::vector<std::size_t>& axes, Size rank) const {
-  std::vector<Size> members{first_of_group(axes, rank)};
-  for (const std::size_t a : axes) {
-    const std::vector<Size> firsts = std::exchange(members, {});
-    for (const Size first : firsts)
-      for (Size i = 0; i < axes_[a].size; ++i) members.push_back(first + i * strides_[a]);
-  }
-  return members;
 }
 
 Size MeshShape::group_below(const std::vector<std::size_t>& axes, Size rank) const {
@@ -247,6 +242,11 @@ Size MeshShape::rank_at(const std::vector<Size>& coordinates) const {
   Size rank = 0;
   for (std::size_t a = 0; a < axes_.size(); ++a) rank += coordinates.at(a) * strides_[a];
   return rank;
+}
+
+Size MeshShape::rank_at(std::string_view axis, Size coordinate) const {
+  const auto at = find(axis);
+  return at ? coordinate * strides_[*at] : 0;
 }
 
 std::string MeshShape::to_string() const { return spell(axes_); }

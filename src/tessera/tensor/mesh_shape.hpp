@@ -82,12 +82,18 @@ class MeshShape {
   /// Returns the coordinates of a rank, one per axis.
   std::vector<Size> coordinates(Size rank) const;
   Size coordinate(Size rank, std::size_t axis) const;
+  /// The same; 0 for an axis that the mesh does not have.
+  Size coordinate(Size rank, std::string_view axis) const;
+  /// Returns the ranks between neighbours along an axis.
+  Size stride(std::size_t axis) const { return strides_[axis]; }
   /// Returns the number of a rank in its group over several axes, row-major in their order.
   Size coordinate(Size rank, const std::vector<std::size_t>& axes) const;
   Size rank_at(const std::vector<Size>& coordinates) const;
-  /// Return the lowest rank of a rank's group over several axes, and all its ranks, ascending.
+  /// Returns the rank with this coordinate along an axis and 0 along the others; 0 for an axis that
+  /// the mesh does not have.
+  Size rank_at(std::string_view axis, Size coordinate) const;
+  /// Returns the lowest rank of a rank's group over several axes.
   Size first_of_group(const std::vector<std::size_t>& axes, Size rank) const;
-  std::vector<Size> group(const std::vector<std::size_t>& axes, Size rank) const;
   /// Returns how many ranks in the group of rank 0 are less than `rank`.
   Size group_below(const std::vector<std::size_t>& axes, Size rank) const;
 
@@ -98,7 +104,7 @@ class MeshShape {
 
  private:
   std::vector<Axis> axes_;
-  std::vector<Size> strides_;  // ranks between neighbours along an axis
+  std::vector<Size> strides_;
   Size num_ranks_ = 1;
 };
 

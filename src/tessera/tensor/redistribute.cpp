@@ -1,19 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <cstdint>
+#include <utility>
 
 #include <tessera/base/alias.hpp>
-#include <tessera/tensor/parts.hpp>
+#include <tessera/base/split.hpp>
 #include <tessera/tensor/redistribute.hpp>
 #include <tessera/tensor/redistribute_along.hpp>
 
 namespace tessera {
 namespace {
 
-/// Returns one part of a tensor as an alias; the parts must be contiguous.
+/// Returns a rank's part of a block along dimension `dim` as an alias; parts must be contiguous.
 template <class T>
-Vector<T> slice_of(const Vector<T>& whole, const Parts& parts, Size part) {
-  const Range range = balanced_split(parts.n, parts.count, part);
-  const Size step = parts.outer * parts.inner;  // 0 where the tensor is empty
+Vector<T> slice_of(const Vector<T>& whole, const Shape& block, int dim, Size ranks, Size rank) {
+  const Size n = block[static_cast<std::size_t>(dim)];
+  const Range range = balanced_split(n, ranks, rank);
+  const Size step = n == 0 ? 0 : num_elements(block) / n;
   return Kokkos::subview(whole, std::pair(range.begin * step, range.end() * step));
 }
 
@@ -29,11 +31,10 @@ template <class T>
 void take_step(Travelling<T>& tensor, const RedistributeStep& step, const Shape& group,
                const Communicator& comm) {
   const Size ranks = comm.size(), me = comm.rank();
-  if (step.transition == Transition::slice && Parts(group, step.to.dim(), ranks).contiguous()) {
-    tensor.data = slice_of(tensor.data, Parts(group, step.to.dim(), ranks), me);
+  if (step.transition == Transition::slice && has_contiguous_parts(group, step.to.dim())) {
+    tensor.data = slice_of(tensor.data, group, step.to.dim(), ranks, me);
     return;
   }
-  if (step.transition == Transition::mask && me == 0) return;
   if (step.transition == Transition::all_reduce && tensor.ours) {
     comm.all_reduce(tensor.data);
     return;

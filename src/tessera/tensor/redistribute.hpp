@@ -6,12 +6,12 @@
 
 namespace tessera {
 
-/// Returns the tensor with other placements. Takes the steps of plan_redistribute(), so that the
-/// ledger shows exactly their collectives. Collective over the mesh.
+/// Returns the tensor with other placements, Partial only where it is. Takes the steps of
+/// plan_redistribute(), so that the ledger shows exactly their collectives. Collective over the
+/// mesh.
 ///
 /// The result is an alias of the tensor's memory where it can be: for equal placements, axes of
-/// size 1, slices of a contiguous part, and rank 0 of Replicate -> Partial. Defined for float,
-/// double, int32 and int64.
+/// size 1, and slices of a contiguous part. Defined for float, double, int32 and int64.
 template <class T>
 ShardedTensor<T> redistribute(const ShardedTensor<T>& tensor, const Placements& to);
 /// The same, but reduces in the memory of `tensor` if nothing else refers to it. A parameter by
@@ -19,8 +19,7 @@ ShardedTensor<T> redistribute(const ShardedTensor<T>& tensor, const Placements& 
 template <class T>
 ShardedTensor<T> redistribute(ShardedTensor<T>&& tensor, const Placements& to);
 
-/// Returns a tensor from its full array, which every rank must have. Along Partial axes the rank
-/// with coordinate 0 holds the values and the others hold zeros. No communication.
+/// Returns a tensor from its full array, which every rank must have. No communication.
 template <class T>
 ShardedTensor<T> from_global(const Mesh& mesh, const Shape& shape, const Placements& placements,
                              const Vector<T>& full);

@@ -33,7 +33,8 @@ struct RedistributeStep {
 ///
 /// `cuts` returns the cuts of the tensor with given placements, one axis each, outermost first.
 ///
-/// Throws Error (usage) for placements that do not match the mesh or the shape.
+/// Throws Error (usage) for placements that do not match the mesh or the shape, and for a sum: only
+/// what is Partial can stay Partial.
 std::vector<RedistributeStep> plan_redistribute(
     const Shape& global_shape, const Placements& from, const Placements& to, const MeshShape& mesh,
     Size rank, const std::function<Cuts(const Placements&)>& cuts = cuts_of);

@@ -1,11 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <tessera/base/for_each.hpp>
 #include <tessera/base/view.hpp>
-#include <tessera/tensor/global_index.hpp>
 #include <tessera/tensor/mesh.hpp>
-#include <tessera/tensor/placement.hpp>
+#include <tessera/tensor/piece.hpp>
 
 namespace tessera {
 
@@ -39,33 +37,5 @@ class ShardedTensor {
   Piece piece_;
   Vector<T> local_;
 };
-
-namespace detail {
-
-template <class T, class F>
-struct FillFromFunction {
-  Vector<T> local;
-  GlobalIndex global_index;
-  F function;
-  KOKKOS_FUNCTION void operator()(Size i) const { local(i) = function(global_index(i)); }
-};
-
-}  // namespace detail
-
-/// Returns a tensor whose element i (flat, row-major, in the whole tensor) is function(i), a device
-/// callable. Each rank computes its own piece. Along Partial axes the rank with coordinate 0 holds
-/// the values and the others hold zeros. No communication.
-template <class T, class F>
-ShardedTensor<T> from_function(const Mesh& mesh, const Shape& global_shape,
-                               const Placements& placements, const F& function) {
-  ShardedTensor<T> tensor(mesh, global_shape, placements);
-  for (std::size_t a = 0; a < placements.size(); ++a) {
-    if (placements[a].is_partial() && mesh.coordinates()[a] != 0) return tensor;
-  }
-  for_each("tessera::from_function", tensor.local().extent(0),
-           detail::FillFromFunction<T, F>{tensor.local(), GlobalIndex(global_shape, tensor.piece()),
-                                          function});
-  return tensor;
-}
 
 }  // namespace tessera

@@ -10,11 +10,13 @@ Shape part_of(Shape block, int dim, Size parts, Size part) {
   return block;
 }
 
+bool has_contiguous_parts(const Shape& block, int dim) {
+  return num_elements({block.begin(), block.begin() + dim}) <= 1;
+}
+
 Size packed_elements(Placement before, Placement after, const Shape& group, Size ranks, Size rank) {
-  // Parts are contiguous unless an earlier dimension has several elements.
   const auto cut = [](const Shape& block, int dim) {
-    const Size outer = num_elements({block.begin(), block.begin() + dim});
-    return outer <= 1 ? 0 : num_elements(block);
+    return has_contiguous_parts(block, dim) ? 0 : num_elements(block);
   };
   switch (transition(before, after)) {
     case Transition::reduce_scatter:
@@ -27,8 +29,6 @@ Size packed_elements(Placement before, Placement after, const Shape& group, Size
     case Transition::keep:
     case Transition::all_reduce:
     case Transition::slice:
-    case Transition::mask:
-    case Transition::embed:
       return 0;
   }
   return 0;

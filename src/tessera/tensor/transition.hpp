@@ -20,19 +20,17 @@ enum class Transition : std::uint8_t {
   all_gather,      ///< Shard -> Replicate
   all_to_all,      ///< Shard(i) -> Shard(j)
   slice,           ///< Replicate -> Shard: keeps the rank's part; local
-  mask,            ///< Replicate -> Partial: zeros except on coordinate 0; local
-  embed,           ///< Shard -> Partial: the rank's part, zeros elsewhere; local
 };
 template <>
-inline constexpr std::array<std::string_view, 8> names_of<Transition>{
-    "keep", "all_reduce", "reduce_scatter", "all_gather", "all_to_all", "slice", "mask", "embed"};
+inline constexpr std::array<std::string_view, 6> names_of<Transition>{
+    "keep", "all_reduce", "reduce_scatter", "all_gather", "all_to_all", "slice"};
 
+/// `to` may be Partial only if `from` is.
 constexpr Transition transition(Placement from, Placement to) {
   if (from == to) return Transition::keep;
   if (from.is_partial()) return to.is_shard() ? Transition::reduce_scatter : Transition::all_reduce;
-  if (from.is_replicate()) return to.is_shard() ? Transition::slice : Transition::mask;
-  if (to.is_replicate()) return Transition::all_gather;
-  return to.is_shard() ? Transition::all_to_all : Transition::embed;
+  if (from.is_replicate()) return Transition::slice;
+  return to.is_replicate() ? Transition::all_gather : Transition::all_to_all;
 }
 
 /// Returns the communicator's operation; none for local transitions.
@@ -48,8 +46,6 @@ constexpr std::optional<Operation> operation_of(Transition t) {
       return Operation::all_to_all;
     case Transition::keep:
     case Transition::slice:
-    case Transition::mask:
-    case Transition::embed:
       return std::nullopt;
   }
   return std::nullopt;
@@ -60,6 +56,10 @@ constexpr bool is_collective(Transition t) { return operation_of(t).has_value();
 /// Returns the extents of a block's part number `part` of `parts` balanced parts along dimension
 /// `dim`.
 Shape part_of(Shape block, int dim, Size parts, Size part);
+
+/// Returns true if the parts of a row-major block along dimension `dim` are contiguous: no earlier
+/// dimension has several elements.
+bool has_contiguous_parts(const Shape& block, int dim);
 
 /// Returns the elements of scratch memory in which redistribute_along() packs messages on rank
 /// `rank` of `ranks`: outgoing ones, then incoming ones; 0 if they are contiguous in the tensor.

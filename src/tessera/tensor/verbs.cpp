@@ -25,11 +25,6 @@ ShardedState<T> shard_each(const ArrayState<T>& arrays, const Mesh& mesh, SpecOf
   return state;
 }
 
-/// Splits dimension 0 over the axes that the rule of "batch" names.
-PartitionSpec batch_spec(const MeshShape& mesh) {
-  return partition_spec_for_names({"batch"}, default_rules(), mesh);
-}
-
 std::string parameter_axis(const MeshShape& mesh) {
   for (const char* name : {"fsdp", "data"}) {
     if (mesh.find(name)) return name;
@@ -82,28 +77,14 @@ ShardedTensor<T> shard_array(const Array<T>& array, const NamedSharding& shardin
 }
 
 template <class T>
-ShardedTensor<T> replicate(const Array<T>& array, const Mesh& mesh) {
-  return shard_array<T>(array, {mesh, {}});
-}
-
-template <class T>
 ShardedState<T> replicate(const ArrayState<T>& arrays, const Mesh& mesh) {
   return shard_each(arrays, mesh, [](const auto&, const auto&) { return PartitionSpec(); });
 }
 
 template <class T>
-ShardedTensor<T> shard_batch(const Array<T>& batch, const Mesh& mesh) {
-  return shard_array<T>(batch, {mesh, batch_spec(mesh.shape())});
-}
-
-template <class T>
-ShardedTensor<T> shard_batch(const Array<T>& batch, const NamedSharding& sharding) {
-  return shard_array(batch, sharding);
-}
-
-template <class T>
 ShardedState<T> shard_batch(const ArrayState<T>& batch, const Mesh& mesh) {
-  return shard_batch(batch, NamedSharding{mesh, batch_spec(mesh.shape())});
+  return shard_batch(batch,
+                     {mesh, partition_spec_for_names({"batch"}, default_rules(), mesh.shape())});
 }
 
 template <class T>
@@ -168,10 +149,7 @@ ShardedState<T> all_reduce_gradients(ShardedState<T> gradients, std::string_view
 
 #define TESSERA_INSTANTIATE(T)                                                                     \
   template ShardedTensor<T> shard_array(const Array<T>&, const NamedSharding&);                    \
-  template ShardedTensor<T> replicate(const Array<T>&, const Mesh&);                               \
   template ShardedState<T> replicate(const ArrayState<T>&, const Mesh&);                           \
-  template ShardedTensor<T> shard_batch(const Array<T>&, const Mesh&);                             \
-  template ShardedTensor<T> shard_batch(const Array<T>&, const NamedSharding&);                    \
   template ShardedState<T> shard_batch(const ArrayState<T>&, const Mesh&);                         \
   template ShardedState<T> shard_batch(const ArrayState<T>&, const NamedSharding&);                \
   template ShardedState<T> shard_model_state(const ArrayState<T>&, const Mesh&, std::string_view); \

@@ -39,22 +39,16 @@ Mesh create_data_parallel_mesh(const Communicator& world, std::string_view data_
 NamedSharding create_data_parallel_sharding(const Mesh& mesh, std::string_view data_axis = "data");
 
 /// Returns the rank's piece of the array: an alias if the piece is contiguous in it. No
-/// communication. The forms for a state do the same to every array.
+/// communication.
 template <class T>
 ShardedTensor<T> shard_array(const Array<T>& array, const NamedSharding& sharding);
 
-/// Returns the whole array on every rank, as an alias.
-template <class T>
-ShardedTensor<T> replicate(const Array<T>& array, const Mesh& mesh);
+/// Returns the whole arrays on every rank, as aliases.
 template <class T>
 ShardedState<T> replicate(const ArrayState<T>& arrays, const Mesh& mesh);
 
 /// Returns the rank's rows of a batch, split over the axes `data` and `fsdp` of the mesh, or as the
 /// sharding says. Any number of rows works; a rank may get none.
-template <class T>
-ShardedTensor<T> shard_batch(const Array<T>& batch, const Mesh& mesh);
-template <class T>
-ShardedTensor<T> shard_batch(const Array<T>& batch, const NamedSharding& sharding);
 template <class T>
 ShardedState<T> shard_batch(const ArrayState<T>& batch, const Mesh& mesh);
 template <class T>
