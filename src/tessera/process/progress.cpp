@@ -1,29 +1,32 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
-#include <chrono>
-#include <condition_variable>
 #include <cstdio>
 #include <cstdlib>
 #include <limits>
 #include <mutex>
 #include <sys/ioctl.h>
-#include <system_error>
-#include <thread>
 #include <unistd.h>
-#include <vector>
-
-#include <fmt/format.h>
 
 #include <tessera/base/error.hpp>
 #include <tessera/base/text.hpp>
-#include <tessera/base/timer.hpp>
 #include <tessera/process/log.hpp>
 #include <tessera/process/progress.hpp>
 
 namespace tessera {
 namespace {
 
+constexpr double line_interval = 0.5, first_log = 2, longest_log_interval = 60;  // seconds
+
 ProgressMode chosen_mode = ProgressMode::none;
+
+std::mutex line_mutex;
+const Activity* on_line = nullptr;  ///< whose text the line shows; null: there is no line
+
+ProgressMode mode() {
+  if (log_rank() != 0) return ProgressMode::none;
+  if (chosen_mode != ProgressMode::automatic) return chosen_mode;
+  return isatty(STDERR_FILENO) != 0 ? ProgressMode::line : ProgressMode::log;
+}
 
 /// Returns the columns of the terminal, or 80 if stderr is none.
 std::size_t columns() {
@@ -31,137 +34,13 @@ std::size_t columns() {
   return ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0 ? size.ws_col : 80;
 }
 
-struct ShownActivity {
-  std::string text;
-  Timer clock{};
-  double due = 0;            ///< clock time at which an update is shown next
-  double reminder = 0;       ///< clock time at which the thread shows it next
-  bool has_updates = false;  ///< the thread leaves it alone
-};
-
-/// The activities of this process and the line that shows them.
-class Screen {
- public:
-  static Screen& get() {
-    static Screen screen;
-    return screen;
-  }
-
-  ~Screen() {
-    {
-      const std::lock_guard lock(mutex_);
-      ends_ = true;
-    }
-    wakes_.notify_all();
-    if (thread_.joinable()) thread_.join();
-  }
-
-  void push(std::string text) {
-    const std::lock_guard lock(mutex_);
-    activities_.push_back({std::move(text)});
-    if (mode() == ProgressMode::none) return;
-    activities_.back().due = first_due();
-    activities_.back().reminder = 1.5 * first_due();  // an update may be about to come
-    start_thread();
-    wakes_.notify_all();
-  }
-
-  void pop() {
-    const std::lock_guard lock(mutex_);
-    activities_.pop_back();
-    wakes_.notify_all();
-    if (!is_shown_) return;
-    erase();
-    if (!activities_.empty() && activities_.back().has_updates)
-      show(activities_.back(), activities_.back().text);
-  }
-
-  double seconds_until_due() {
-    const std::lock_guard lock(mutex_);
-    if (mode() == ProgressMode::none) return std::numeric_limits<double>::infinity();
-    return std::max(0.0, activities_.back().due - activities_.back().clock.seconds());
-  }
-
-  void update(const std::string& text) {
-    const std::lock_guard lock(mutex_);
-    ShownActivity& top = activities_.back();
-    top.text = text;
-    top.has_updates = true;
-    if (mode() != ProgressMode::none && top.clock.seconds() >= top.due) top.due = show(top, text);
-  }
-
-  void above(const std::function<void()>& write) {
-    const std::lock_guard lock(mutex_);
-    erase();
-    write();
-  }
-
- private:
-  static ProgressMode mode() {
-    if (log_rank() != 0) return ProgressMode::none;
-    if (chosen_mode != ProgressMode::automatic) return chosen_mode;
-    return isatty(STDERR_FILENO) != 0 ? ProgressMode::line : ProgressMode::log;
-  }
-
-  /// Without a further thread, only updates are shown.
-  void start_thread() {
-    if (thread_.joinable()) return;
-    try {
-      thread_ = std::thread([this] { watch(); });
-    } catch (const std::system_error&) {
-    }
-  }
-
-  static double first_due() { return mode() == ProgressMode::line ? 0.3 : 2; }
-
-  /// Returns the clock time at which to show the activity again.
-  double show(const ShownActivity& activity, const std::string& text) {
-    const double now = activity.clock.seconds();
-    if (mode() == ProgressMode::log) {
-      log_note(text);
-      return now + std::clamp(now / 2, 2.0, 60.0);
-    }
-    const std::string line = one_line(text).substr(0, columns() - 1);
-    print("\r" + line + "\x1b[K");
-    is_shown_ = true;
-    return now + 0.5;
-  }
-
-  /// A terminal that has gone is no reason to stop.
-  static void print(const std::string& text) {
-    std::fwrite(text.data(), 1, text.size(), stderr);
-    std::fflush(stderr);
-  }
-
-  void erase() {
-    if (!is_shown_) return;
-    print("\r\x1b[K");
-    is_shown_ = false;
-  }
-
-  /// Shows activities that do not update their text.
-  void watch() {
-    std::unique_lock lock(mutex_);
-    while (!ends_) {
-      if (activities_.empty() || activities_.back().has_updates) {
-        wakes_.wait(lock);
-        continue;
-      }
-      ShownActivity& top = activities_.back();
-      const double now = top.clock.seconds();
-      if (now >= top.reminder)
-        top.reminder = show(top, fmt::format("{} ({:.0f} s)", top.text, now));
-      else
-        wakes_.wait_for(lock, std::chrono::duration<double>(top.reminder - now));
-    }
-  }
-
-  std::recursive_mutex mutex_;  // log_note() writes above the line, too
-  std::condition_variable_any wakes_;
-  std::thread thread_;
-  std::vector<ShownActivity> activities_;
-  bool is_shown_ = false, ends_ = false;
-};
+/// Replaces the line. The caller holds the mutex. A terminal that has gone is no reason to stop.
+void show(const Activity* activity, const std::string& text) {
+  const std::string line = "\r" + one_line(text).substr(0, columns() - 1) + "\x1b[K";
+  std::fwrite(line.data(), 1, line.size(), stderr);
+  std::fflush(stderr);
+  on_line = activity;
+}
 
 }  // namespace
 
@@ -175,11 +54,39 @@ void set_progress_mode(const std::string& option) {
   chosen_mode = *mode;
 }
 
-Activity::Activity(std::string what) { Screen::get().push(std::move(what)); }
-Activity::~Activity() { Screen::get().pop(); }
-double Activity::seconds_until_due() const { return Screen::get().seconds_until_due(); }
-void Activity::update(const std::string& text) { Screen::get().update(text); }
+Activity::Activity(const std::string& what)
+    : due_(mode() == ProgressMode::line ? line_interval : first_log) {
+  const std::lock_guard lock(line_mutex);
+  if (mode() == ProgressMode::line && on_line == nullptr) show(this, what);
+}
 
-void above_progress(const std::function<void()>& write) { Screen::get().above(write); }
+Activity::~Activity() {
+  const std::lock_guard lock(line_mutex);
+  if (on_line == this) show(nullptr, "");
+}
+
+double Activity::seconds_until_due() const {
+  if (mode() == ProgressMode::none) return std::numeric_limits<double>::infinity();
+  return std::max(0.0, due_ - clock_.seconds());
+}
+
+void Activity::update(const std::string& text) {
+  if (seconds_until_due() > 0) return;
+  const double now = clock_.seconds();
+  if (mode() == ProgressMode::log) {
+    log_note(text);
+    due_ = now + std::clamp(now / 2, first_log, longest_log_interval);
+    return;
+  }
+  const std::lock_guard lock(line_mutex);
+  show(this, text);
+  due_ = now + line_interval;
+}
+
+void above_progress(const std::function<void()>& write) {
+  const std::lock_guard lock(line_mutex);
+  if (on_line != nullptr) show(nullptr, "");
+  write();
+}
 
 }  // namespace tessera

@@ -8,6 +8,7 @@
 #include <string_view>
 
 #include <tessera/base/names.hpp>
+#include <tessera/base/timer.hpp>
 
 namespace tessera {
 
@@ -26,20 +27,23 @@ inline constexpr std::array<std::string_view, 4> names_of<ProgressMode>{"auto", 
 /// auto. Throws ConfigError. Until it is called, nothing is shown.
 void set_progress_mode(const std::string& option = "");
 
-/// Work that may take long, from the constructor to the destructor: "reading samples". Rank 0 shows
-/// the activity that began last. A thread shows one that takes long without an update(). Begin and
-/// end them on one thread.
+/// Work that may take long, from the constructor to the destructor: "reading samples". With a line,
+/// rank 0 shows it at once, unless the line shows an activity that began earlier.
 class Activity {
  public:
-  explicit Activity(std::string what);
+  explicit Activity(const std::string& what);
   ~Activity();
   Activity(const Activity&) = delete;
   Activity& operator=(const Activity&) = delete;
 
   /// Returns the seconds until update() shows its text; 0 if it would now, infinity if never.
   double seconds_until_due() const;
-  /// Replaces the text, and shows it if it is due.
+  /// Shows the text if it is due.
   void update(const std::string& text);
+
+ private:
+  Timer clock_;
+  double due_ = 0;  ///< clock time at which an update is shown next
 };
 
 /// Runs `write`, which prints to a standard stream, after removing the progress line.
