@@ -100,10 +100,16 @@ class Watchdog {
       return timed.call == &call;
     });
   }
+  /// The first rank makes the id from its world rank and the number of its groups.
   void add(WatchedGroup& group, MPI_Comm comm, const Site& site) {
-    // The first rank makes the id from its world rank and the number of its groups.
-    group.id_ = static_cast<std::uint64_t>(rank_) << 32 | groups_made_++;
-    check_mpi(MPI_Bcast(&group.id_, 1, MPI_UINT64_T, 0, comm), "MPI_Bcast", site);
+    int size = 0;
+    check_mpi(MPI_Comm_size(comm, &size), "MPI_Comm_size", site);
+    const std::array mine{rank_, groups_made_++};
+    std::vector<std::array<int, 2>> all(static_cast<std::size_t>(size));
+    check_mpi(MPI_Allgather(mine.data(), 2, MPI_INT, all.data(), 2, MPI_INT, comm), "MPI_Allgather",
+              site);
+    for (const std::array<int, 2>& one : all) group.world_ranks_.push_back(one[0]);
+    group.id_ = static_cast<std::uint64_t>(all[0][0]) << 32 | static_cast<std::uint64_t>(all[0][1]);
     const std::lock_guard lock(mutex_);
     groups_.push_back(&group);
   }
@@ -133,7 +139,7 @@ class Watchdog {
   std::vector<WatchedGroup*> groups_;
   WatchedCall latest_{};  ///< of a communicator
   std::uint64_t calls_made_ = 0;
-  std::uint32_t groups_made_ = 0;
+  int groups_made_ = 0;
   bool has_thread_ = false, has_ended_ = false;
   std::optional<Inquiry> inquiry_;
 
@@ -361,18 +367,6 @@ WatchedGroup::WatchedGroup(int world_size)
 }
 
 WatchedGroup::WatchedGroup(MPI_Comm comm, const std::string& axis, const Site& site) : axis_(axis) {
-  int size = 0;
-  MPI_Group members = MPI_GROUP_NULL, everybody = MPI_GROUP_NULL;
-  check_mpi(MPI_Comm_size(comm, &size), "MPI_Comm_size", site);
-  check_mpi(MPI_Comm_group(comm, &members), "MPI_Comm_group", site);
-  check_mpi(MPI_Comm_group(MPI_COMM_WORLD, &everybody), "MPI_Comm_group", site);
-  std::vector<int> ranks(static_cast<std::size_t>(size));
-  std::iota(ranks.begin(), ranks.end(), 0);
-  world_ranks_.resize(ranks.size());
-  check_mpi(MPI_Group_translate_ranks(members, size, ranks.data(), everybody, world_ranks_.data()),
-            "MPI_Group_translate_ranks", site);
-  check_mpi(MPI_Group_free(&members), "MPI_Group_free", site);
-  check_mpi(MPI_Group_free(&everybody), "MPI_Group_free", site);
   Watchdog::get().add(*this, comm, site);
 }
 

@@ -2,13 +2,10 @@
 // The watchdog of a process ends the job if a call waits for other ranks longer than its limit,
 // from MPI_Init to MPI_Finalize. One line names the call, its axis and its call site.
 //
-// A thread times the calls of this process while there are any. Once the processes are linked, the
-// line also names the ranks that have not arrived, and what they are doing: the thread asks those
-// of all other ranks, which answer at once, whatever their callers do. Ranks that do not answer are
-// reported as such. A rank that has been asked asks nothing itself for a while, and of two ranks
-// that ask at once the higher one gives way. So one rank reports and ends the job.
-//
-// Time in which the process was suspended does not count. Without a thread there is no limit.
+// A thread times the calls of this process while there are any. Once the processes are linked, it
+// asks the threads of all other ranks, which answer whatever their callers do, and the line also
+// names the ranks that have not arrived. Of two ranks that ask at once the higher one gives way, so
+// one rank reports and ends the job. Time in which the process was suspended does not count.
 #pragma once
 
 #include <cstdint>
