@@ -51,7 +51,7 @@ void check_time(const Communicator& ranks, double seconds, const Limits& limits)
 Outcome run_on_group(const Group& group, const Limits& limits, const std::function<void()>& work) {
   const Outcome mine = outcome_of(work);
   const WaitLimit limit("the end of a case", longest_run(limits.case_seconds));
-  return first_failure(group.raw.get(), mine, grace_seconds(limits)).named();
+  return first_failure(group.raw.get(), mine, grace_seconds(limits)).named;
 }
 
 void sleep_until_all_arrive(const Limits& limits, MPI_Comm comm, const Site& site) {

@@ -56,7 +56,7 @@ class Kit:
     def describe(self):
         """What this machine is. Sets backend and on_gpu."""
         libraries, info = self.find_libraries(), self.mpi(1, "tessera", "info")
-        self.backend = re.search(r"^Kokkos: .*\((\w+);", info, re.M)[1]
+        self.backend = re.search(r"^kokkos\.backend: *(\w+)", info, re.M)[1]
         self.on_gpu = self.backend == "Cuda"
         query = "nvidia-smi --query-gpu=name,driver_version,memory.total,clocks.max.sm,clocks.max.memory,compute_mode --format=csv"
         gpu = self.run("sh", "-c", f"{query} || true").splitlines()

@@ -64,8 +64,8 @@ cmp -s "$here/out.json" "$work/plan/out.json" || fail "$ranks processes write an
 
 begin info
 succeeds info
-for key in version "git revision" build compiler flags Kokkos "Kokkos Kernels" BLAS MPI "MPI thread level" \
-  CUDA NCCL HDF5 ranks nodes host processor GPU; do
+for key in version git_revision build_type compiler cxx_flags kokkos.version kokkos_kernels.version blas mpi.library \
+  cuda_version nccl_version hdf5_version world_size nodes rank.host rank.cpu_model rank.gpu; do
   expect_line "$key: +[^ ].*"
 done
 
@@ -73,7 +73,7 @@ begin info-launched
 launcher=("${several[@]}")
 launch info
 launcher=()
-expect_line "ranks: +$ranks"
+expect_line "world_size: +$ranks"
 [ "$(grep -c '^version:' "$out")" -eq 1 ] || fail "was printed more than once"
 
 # The output of --print-config is a file with the same training.

@@ -64,7 +64,7 @@ for shape in "2 1" "1 2"; do
   launch info
   cores=$(lscpu -p=CORE,SOCKET | grep -v '^#' | sort -u | wc -l)
   wanted=$((cores / each > 0 ? cores / each : 1))
-  grep -q "^Kokkos: .*(Serial;" "$out" || expect_line "Kokkos: .*concurrency $wanted\)"
+  grep -q "^kokkos.backend: *Serial" "$out" || expect_line "kokkos.concurrency: +$wanted"
 done
 
 conclude

@@ -1,11 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Linked with fake_openblas.cpp. With an argument, the exit code is 0 if the check's advice
-// contains it, on processors with faster kernels. `run` starts and ends a runtime. `no-memory`
-// limits memory.
+// Linked with fake_openblas.cpp: starts a runtime and prints its BLAS. `no-memory` limits memory.
 #include <cstdlib>
 #include <fstream>
 #include <iostream>
-#include <string>
+#include <string_view>
 #include <sys/resource.h>
 #include <unistd.h>
 
@@ -13,10 +11,9 @@
 #include <tessera/process/log.hpp>
 #include <tessera/process/run_main.hpp>
 
-namespace {
+using namespace tessera;
 
-const bool can_be_faster =
-    tessera::better_core(tessera::cpu_features(), {"0.3.21", "Prescott", true}).has_value();
+namespace {
 
 /// Limits memory as `ulimit -v` does, to less than OpenBLAS asks for.
 int limit_memory() {
@@ -25,23 +22,19 @@ int limit_memory() {
   const rlim_t bytes = pages * static_cast<rlim_t>(sysconf(_SC_PAGESIZE)) + (rlim_t{100} << 20);
   const struct rlimit limit = {bytes, bytes};
   setrlimit(RLIMIT_AS, &limit);
-  const tessera::Outcome outcome = tessera::outcome_of([] { tessera::limit_blas_threads(2); });
-  if (outcome.failed()) tessera::log_error(outcome.message);
+  const Outcome outcome = outcome_of([] { start_blas(2); });
+  if (outcome.failed()) log_error(outcome.message);
   return static_cast<int>(outcome.code);
 }
 
 }  // namespace
 
 int main(int argc, char** argv) {
-  const std::string argument = argc > 1 ? argv[1] : "";
-  if (argument == "no-memory") return limit_memory();
-  if (argument == "run") {
-    if (!can_be_faster) std::cout << "nothing to advise" << std::endl;
-    return tessera::run_main(argc, argv, [](tessera::Runtime&) { return tessera::ExitCode::ok; });
-  }
-  tessera::BlasStatus status = tessera::check_blas();
-  status.threads = tessera::limit_blas_threads(2);
-  std::cout << describe(status) << '\n';
-  const bool advises = status.advice.find(argument) != std::string::npos && !status.advice.empty();
-  return advises == can_be_faster ? 0 : 1;
+  if (argc > 1 && std::string_view(argv[1]) == "no-memory") return limit_memory();
+  if (faster_core(cpu_features(), "Prescott").empty())
+    std::cout << "nothing to advise" << std::endl;
+  return run_main(argc, argv, [](Runtime& runtime) {
+    std::cout << runtime.blas().text << std::endl;
+    return ExitCode::ok;
+  });
 }

@@ -1,20 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-// Looks like an OpenBLAS that did not recognize the processor. With FAKE_OPENBLAS=fixed it holds
-// the kernels of one core only.
-#include <cstdlib>
-
+// Looks like an OpenBLAS that did not recognize the processor.
 extern "C" {
 
 char* openblas_get_corename() {
-  static char fallback[] = "Prescott";
-  return fallback;
+  static char core[] = "Prescott";
+  return core;
 }
 
 char* openblas_get_config() {
-  static char dynamic[] =
+  static char config[] =
       "OpenBLAS 0.3.21 NO_LAPACKE DYNAMIC_ARCH NO_AFFINITY Prescott MAX_THREADS=64";
-  static char fixed[] = "OpenBLAS 0.3.21 NO_LAPACKE NO_AFFINITY Prescott MAX_THREADS=64";
-  return std::getenv("FAKE_OPENBLAS") != nullptr ? fixed : dynamic;
+  return config;
 }
 
 int threads = 64;

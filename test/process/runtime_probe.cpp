@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // A program that ends in the way that its first argument names. check_run.cmake checks it.
+#include <algorithm>
 #include <chrono>
 #include <csignal>
 #include <functional>
@@ -17,11 +18,11 @@
 #include <nlohmann/json.hpp>
 
 #include <tessera/process/gpu.hpp>
-#include <tessera/process/host_info.hpp>
 #include <tessera/process/provenance.hpp>
 #include <tessera/process/run_main.hpp>
 #include <tessera/process/share_text.hpp>
 #include <tessera/process/stop_signals.hpp>
+#include <tessera/process/threads.hpp>
 
 namespace {
 
@@ -100,6 +101,22 @@ int start_after_mpi(int argc, char** argv) {
   return tessera::run_main(argc, argv, [](Runtime&) { return ExitCode::ok; });
 }
 
+// If threads are bound, each one may run on the processors of one core only.
+ExitCode check_bound(Runtime&) {
+  const Kokkos::DefaultHostExecutionSpace host;
+  if (host.concurrency() == 1) return ExitCode::ok;
+  std::size_t largest_core = 0;
+  for (const auto& [core, processors] : tessera::own_cores())
+    largest_core = std::max(largest_core, processors.size());
+  std::vector<std::size_t> counts(host.concurrency());
+  Kokkos::parallel_for(Kokkos::RangePolicy(host, 0, host.concurrency()), [&](std::size_t i) {
+    cpu_set_t set;
+    sched_getaffinity(0, sizeof set, &set);
+    counts[i] = CPU_COUNT(&set);
+  });
+  return std::ranges::max(counts) <= largest_core ? ExitCode::ok : ExitCode::wrong_result;
+}
+
 // All ranks may run on the first processor alone.
 int share_a_core(int argc, char** argv) {
   cpu_set_t set;
@@ -122,6 +139,7 @@ int main(int argc, char** argv) {
   const std::map<std::string, std::function<ExitCode(Runtime&)>> scenarios = {
       {"info", [&](Runtime& runtime) { return print_info(runtime, argc, argv); }},
       {"gpus", print_gpus},
+      {"bound", check_bound},
       {"bad-input",
        [](Runtime&) -> ExitCode { throw tessera::ConfigError("epochs", "0", "must be positive"); }},
       {"alone", fail_alone},

@@ -1,17 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <map>
 #include <optional>
-#include <sched.h>
 #include <string>
 #include <vector>
 
-#include <Kokkos_Macros.hpp>
 #include <gtest/gtest.h>
-#ifdef KOKKOS_ENABLE_OPENMP
-#include <omp.h>
-#endif
 
-#include <tessera/process/host_info.hpp>
 #include <tessera/process/threads.hpp>
 
 #include "expect_error.hpp"
@@ -110,35 +104,6 @@ TEST(Threads, AreBoundIfNobodyElseMayRunOnTheirCores) {
     EXPECT_FALSE(should_bind_threads(users, 0, own, 2)) << chosen;
   }
 }
-
-#ifdef KOKKOS_ENABLE_OPENMP
-/// Returns the processors that each thread of OpenMP may run on.
-std::vector<int> processors_of_threads(int threads) {
-  std::vector<int> counts(threads);
-#pragma omp parallel num_threads(threads)
-  {
-    cpu_set_t set;
-    sched_getaffinity(0, sizeof set, &set);
-    counts[omp_get_thread_num()] = CPU_COUNT(&set);
-  }
-  return counts;
-}
-
-TEST(Threads, RunOnOneCoreEachUntilTheBindingEnds) {
-  std::vector<std::vector<int>> places;
-  for (const auto& [core, processors] : own_cores()) places.push_back(processors);
-  const auto threads = static_cast<int>(places.size());
-  const auto all = static_cast<int>(cpu_set().size());
-  {
-    const ThreadBinding binding;
-    const std::vector<int> counts = processors_of_threads(threads);
-    for (std::size_t t = 0; t < counts.size(); ++t)
-      EXPECT_EQ(counts[t], threads == 1 ? all : std::ssize(places[t])) << t;
-    EXPECT_EQ(std::ssize(cpu_set()), all) << "what the process may use does not change";
-  }
-  for (const int count : processors_of_threads(threads)) EXPECT_EQ(count, all);
-}
-#endif
 
 }  // namespace
 }  // namespace tessera

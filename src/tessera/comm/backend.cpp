@@ -22,8 +22,10 @@ BackendChoice choose_backend(Backend asked, const BackendFacts& facts) {
   return {Backend::nccl, "every rank has a GPU of its own"};
 }
 
-MessageLibrary message_library(const BackendChoice& choice) {
-  return {nccl_version(), fmt::format("{} ({})", name_of(choice.backend), choice.reason)};
+nlohmann::json message_library(const BackendChoice& choice) {
+  const std::optional<std::string> nccl = nccl_version();
+  return {{"nccl_version", nccl ? nlohmann::json(*nccl) : nlohmann::json()},
+          {"message_backend", fmt::format("{} ({})", name_of(choice.backend), choice.reason)}};
 }
 
 }  // namespace tessera

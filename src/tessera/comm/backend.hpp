@@ -9,9 +9,10 @@
 #include <string>
 #include <string_view>
 
+#include <nlohmann/json.hpp>
+
 #include <tessera/base/names.hpp>
 #include <tessera/base/types.hpp>
-#include <tessera/process/provenance.hpp>
 
 namespace tessera {
 
@@ -39,7 +40,8 @@ struct BackendChoice {
 /// `asked` names NCCL and it does not work.
 BackendChoice choose_backend(Backend asked, const BackendFacts& facts);
 
-/// Returns the entry of the provenance: "nccl (every rank has a GPU of its own)".
-MessageLibrary message_library(const BackendChoice& choice);
+/// Returns the fields of the provenance: {"nccl_version": "2.28.3" or null, "message_backend":
+/// "nccl (every rank has a GPU of its own)"}.
+nlohmann::json message_library(const BackendChoice& choice);
 
 }  // namespace tessera

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // These functions are apart from the rules, so that a test can pretend that there are GPUs.
+#include <algorithm>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -26,8 +28,10 @@ BackendFacts backend_facts() {
   const WaitLimit limit("the search for GPUs", timeout_seconds());
   const std::vector<std::string> gpus =
       gather_texts_on_first(MPI_COMM_WORLD, host_name() + " " + own_gpu().value().identity);
-  facts.ranks_per_gpu =
-      std::stoll(broadcast_text(MPI_COMM_WORLD, std::to_string(ranks_per_gpu(gpus))));
+  std::map<std::string, Size> ranks;
+  Size most = 0;
+  for (const std::string& gpu : gpus) most = std::max(most, ++ranks[gpu]);
+  facts.ranks_per_gpu = std::stoll(broadcast_text(MPI_COMM_WORLD, std::to_string(most)));
   return facts;
 }
 

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <chrono>
-#include <iterator>
 #include <thread>
 
 #include <fmt/format.h>
@@ -31,11 +30,6 @@ bool wait_for(MPI_Request& request, double seconds, const Site& site) {
 
 }  // namespace
 
-Outcome FirstFailure::named() const {
-  if (everywhere || outcome.message.empty()) return outcome;
-  return {outcome.code, fmt::format("rank {}: {}", rank, outcome.message)};
-}
-
 FirstFailure first_failure(MPI_Comm comm, const Outcome& mine, double grace_seconds,
                            const Site& site) {
   const int failed = mine.failed() ? 1 : 0;
@@ -55,9 +49,11 @@ FirstFailure first_failure(MPI_Comm comm, const Outcome& mine, double grace_seco
       gather_texts(comm, mine.failed() ? static_cast<char>(mine.code) + mine.message : "", site);
   const auto first =
       std::find_if(texts.begin(), texts.end(), [](auto& text) { return text != ""; });
-  return {{static_cast<ExitCode>(first->front()), first->substr(1)},
-          static_cast<int>(first - texts.begin()),
-          std::count(texts.begin(), texts.end(), *first) == std::ssize(texts)};
+  const Outcome outcome{static_cast<ExitCode>(first->front()), first->substr(1)};
+  const bool everywhere = std::count(texts.begin(), texts.end(), *first) == std::ssize(texts);
+  if (everywhere || outcome.message.empty()) return {outcome, outcome};
+  return {outcome,
+          {outcome.code, fmt::format("rank {}: {}", first - texts.begin(), outcome.message)}};
 }
 
 }  // namespace tessera

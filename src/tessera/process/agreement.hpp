@@ -12,12 +12,8 @@ namespace tessera {
 
 /// The outcome of the lowest rank that failed, if any rank did.
 struct FirstFailure {
-  Outcome outcome{};
-  int rank = 0;
-  bool everywhere = true;  ///< every rank has this outcome
-
-  /// Returns the outcome. Its message begins with "rank N: " unless every rank has the same one.
-  Outcome named() const;
+  Outcome outcome;
+  Outcome named;  ///< its message begins with "rank N: " unless every rank has the same one
 };
 
 inline constexpr double no_time_limit = std::numeric_limits<double>::infinity();

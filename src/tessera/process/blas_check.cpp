@@ -4,9 +4,7 @@
 #include <cstdlib>
 #include <dlfcn.h>
 #include <filesystem>
-#include <memory>
-#include <new>
-#include <string_view>
+#include <sys/mman.h>
 #include <vector>
 
 #include <fmt/format.h>
@@ -32,62 +30,40 @@ std::string blas_library() {
   return error ? info.dli_fname : file.string();
 }
 
-// OpenBLAS allocates a buffer of this size for each thread that multiplies. If the system refuses
-// it, OpenBLAS retries for ever. So check that the memory is there.
-constexpr std::size_t buffer_bytes = (std::size_t{128} << 20) + (std::size_t{64} << 10);
-
-void check_buffers(int number) {
-  std::vector<std::unique_ptr<char[]>> buffers;
-  try {
-    while (static_cast<int>(buffers.size()) < number)
-      buffers.push_back(std::make_unique_for_overwrite<char[]>(buffer_bytes));
-  } catch (const std::bad_alloc&) {
-    throw Error(
-        ExitCode::out_of_memory,
-        "out of memory: OpenBLAS cannot get the 128 MiB that it needs for each thread (limit "
-        "of memory: ulimit -v)");
-  }
-}
-
-// Computes the smallest product, so that OpenBLAS allocates the buffer of the calling thread.
-void take_buffer() {
-  using Sgemm =
-      void(const char*, const char*, const int*, const int*, const int*, const float*, const float*,
-           const int*, const float*, const int*, const float*, float*, const int*);
-  auto* sgemm = find_symbol<Sgemm>("sgemm_");
-  if (sgemm == nullptr) return;
-  const int n = 1;
-  const float one = 1;
-  float product = 0;
-  sgemm("N", "N", &n, &n, &n, &one, &one, &n, &one, &n, &one, &product, &n);
-}
-
-/// The functions of the BLAS that is loaded; null if it has none.
+/// How to ask the loaded BLAS for its number of threads, and to set it.
 struct BlasThreads {
-  int (*get)() = nullptr;
+  const char* variable = "";  ///< by which the user sets it
+  int (*get)() = nullptr;     ///< null: another library
   void (*set)(int) = nullptr;
-  void (*set_long)(long) = nullptr;
-  bool is_openblas = false;
 };
 
 const BlasThreads& blas_threads() {
   static const BlasThreads found = []() -> BlasThreads {
     if (auto* set = find_symbol<void(int)>("openblas_set_num_threads"))
-      return {find_symbol<int()>("openblas_get_num_threads"), set, nullptr, true};
+      return {"OPENBLAS_NUM_THREADS", find_symbol<int()>("openblas_get_num_threads"), set};
     if (auto* set = find_symbol<void(int)>("MKL_Set_Num_Threads"))
-      return {find_symbol<int()>("MKL_Get_Max_Threads"), set};
-    return {nullptr, nullptr, find_symbol<void(long)>("bli_thread_set_num_threads")};
+      return {"MKL_NUM_THREADS", find_symbol<int()>("MKL_Get_Max_Threads"), set};
+    static auto* const get_long = find_symbol<long()>("bli_thread_get_num_threads");
+    static auto* const set_long = find_symbol<void(long)>("bli_thread_set_num_threads");
+    if (get_long == nullptr || set_long == nullptr) return {};
+    return {"BLIS_NUM_THREADS", [] { return static_cast<int>(get_long()); },
+            [](int threads) { set_long(threads); }};
   }();
   return found;
 }
 
-// Returns the version of the oneDNN that this process has loaded; empty without one.
-std::string find_onednn() {
-  // The struct that it returns begins with the three numbers.
-  auto* get_version = find_symbol<const int*()>("dnnl_version");
-  if (get_version == nullptr) return "";
-  const int* const version = get_version();
-  return fmt::format("{}.{}.{}", version[0], version[1], version[2]);
+/// OpenBLAS allocates 128 MiB for each thread that multiplies, and retries for ever if the system
+/// refuses them. So ask for them first.
+void check_openblas_memory(int threads) {
+  const std::size_t bytes = ((std::size_t{128} << 20) + (std::size_t{64} << 10)) * threads;
+  void* const memory =
+      mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (memory == MAP_FAILED)
+    throw Error(
+        ExitCode::out_of_memory,
+        "out of memory: OpenBLAS cannot get the 128 MiB that it needs for each thread (limit of "
+        "memory: ulimit -v)");
+  munmap(memory, bytes);
 }
 
 }  // namespace
@@ -103,91 +79,71 @@ CpuFeatures cpu_features() {
   return cpu;
 }
 
-std::optional<OpenBlas> find_openblas() {
-  auto* get_core = find_symbol<char*()>("openblas_get_corename");
-  auto* get_config = find_symbol<char*()>("openblas_get_config");
-  if (get_core == nullptr || get_config == nullptr) return std::nullopt;
-  // "OpenBLAS 0.3.21 NO_LAPACKE DYNAMIC_ARCH NO_AFFINITY Haswell MAX_THREADS=64"
-  const std::vector<std::string> words = split_text(get_config(), ' ');
-  OpenBlas blas;
-  blas.version = words.size() > 1 ? words[1] : "";
-  blas.core = get_core();
-  blas.dynamic_arch = std::find(words.begin(), words.end(), "DYNAMIC_ARCH") != words.end();
-  return blas;
-}
-
-std::optional<std::string> better_core(const CpuFeatures& cpu, const OpenBlas& blas) {
-  constexpr std::array<std::string_view, 3> avx2_cores = {"Haswell", "Zen", "Excavator"};
-  constexpr std::array<std::string_view, 12> older_cores = {
+std::string faster_core(const CpuFeatures& cpu, std::string_view core) {
+  constexpr std::array<std::string_view, 3> with_avx2 = {"Haswell", "Zen", "Excavator"};
+  constexpr std::array<std::string_view, 12> older = {
       "Prescott", "Core2",  "Penryn",    "Dunnington", "Nehalem",    "Sandybridge",
       "Opteron",  "Bobcat", "Barcelona", "Bulldozer",  "Piledriver", "Steamroller"};
-  const auto is_one_of = [&](const auto& cores) {
-    return std::find(cores.begin(), cores.end(), blas.core) != cores.end();
-  };
-  if (cpu.avx512 && (is_one_of(older_cores) || is_one_of(avx2_cores))) return "SkylakeX";
-  if (cpu.avx2_fma && is_one_of(older_cores)) return "Haswell";
-  return std::nullopt;
+  const bool is_older = std::find(older.begin(), older.end(), core) != older.end();
+  const bool has_avx2 = std::find(with_avx2.begin(), with_avx2.end(), core) != with_avx2.end();
+  if (cpu.avx512 && (is_older || has_avx2)) return "SkylakeX";
+  return cpu.avx2_fma && is_older ? "Haswell" : "";
 }
 
-bool breaks_signal_handlers(const std::string& onednn) {
+std::string onednn_text(int major, int minor, int patch) {
 #ifdef __x86_64__
-  constexpr bool is_x86 = true;
+  const bool breaks_handlers = major < 3 || (major == 3 && minor < 11);
 #else
-  constexpr bool is_x86 = false;
+  const bool breaks_handlers = false;
 #endif
-  const std::vector<std::string> parts = split_text(onednn, '.');
-  if (!is_x86 || parts.size() != 3) return false;
-  const int major = std::stoi(parts[0]), minor = std::stoi(parts[1]);
-  return major < 3 || (major == 3 && minor < 11);
+  return fmt::format("oneDNN {}.{}.{}{}", major, minor, patch,
+                     breaks_handlers ? " (breaks signal handlers)" : "");
 }
 
-std::string describe(const BlasStatus& status) {
-  std::string text = status.library.empty() ? "unknown" : status.library + " (not OpenBLAS)";
-  if (status.blas)
-    text = fmt::format("OpenBLAS {}, core {}", status.blas->version, status.blas->core);
-  if (!status.advice.empty()) text += fmt::format(" ({})", status.advice);
-  if (!status.onednn.empty()) text += ", oneDNN " + status.onednn;
-  if (breaks_signal_handlers(status.onednn)) text += " (breaks signal handlers)";
-  if (status.threads > 0) text += ", " + counted(status.threads, "thread");
-  return text;
-}
+BlasStatus start_blas(int threads) {
+  const BlasThreads& blas = blas_threads();
+  BlasStatus status;
+  status.library = blas_library();
+  std::vector<std::string> parts;
+  auto* const get_core = find_symbol<char*()>("openblas_get_corename");
+  auto* const get_config = find_symbol<char*()>("openblas_get_config");
+  const bool is_openblas = get_core != nullptr && get_config != nullptr && blas.get != nullptr;
+  if (is_openblas) {
+    // "OpenBLAS 0.3.21 NO_LAPACKE DYNAMIC_ARCH NO_AFFINITY Haswell MAX_THREADS=64"
+    const std::string config = get_config(), core = get_core();
+    const std::string name = config.substr(0, config.find(' ', config.find(' ') + 1));
+    parts.push_back(fmt::format("{}, core {}", name, core));
+    const std::string faster = faster_core(cpu_features(), core);
+    // Others hold the kernels of one core.
+    if (!faster.empty() && config.find("DYNAMIC_ARCH") != std::string::npos)
+      status.advice = fmt::format(
+          "{} uses its kernels for {}; kernels for {} are faster on this processor: export "
+          "OPENBLAS_CORETYPE={}",
+          name, core, faster, faster);
+  } else {
+    parts.push_back(status.library.empty() ? "unknown" : status.library + " (not OpenBLAS)");
+  }
+  // The struct that it returns begins with the three numbers.
+  if (auto* const version = find_symbol<const int*()>("dnnl_version"))
+    parts.push_back(onednn_text(version()[0], version()[1], version()[2]));
 
-BlasStatus check_blas() {
-  BlasStatus status{blas_library(), find_openblas(), find_onednn(), "", 0};
-  if (!status.blas) return status;
-  const std::optional<std::string> better = better_core(cpu_features(), *status.blas);
-  if (!better) return status;
-  const std::string remedy = status.blas->dynamic_arch
-                                 ? fmt::format("export OPENBLAS_CORETYPE={}", *better)
-                                 : "use an OpenBLAS built with DYNAMIC_ARCH=1";
-  status.advice = fmt::format("kernels for {} are faster on this processor: {}", *better, remedy);
+  const bool is_chosen = std::getenv(blas.variable) != nullptr;
+  // oneDNN has the threads of OpenMP, which are those of all cores if Kokkos does not use OpenMP.
+  // So may OpenBLAS.
+  auto* const set_openmp = find_symbol<void(int)>("omp_set_num_threads");
+  if (set_openmp != nullptr && !is_chosen) set_openmp(threads);
+  if (blas.get != nullptr) {
+    if (is_openblas) check_openblas_memory(1 + (is_chosen ? 0 : std::max(0, threads - blas.get())));
+    if (!is_chosen) blas.set(threads);
+    parts.push_back(counted(blas.get(), "thread"));
+  }
+  status.text = join(parts, ", ");
   return status;
 }
 
-int limit_blas_threads(int threads) {
-  // MKL and BLIS read their variables at the first call; OpenBLAS does so when it is loaded.
-  const std::string number = std::to_string(threads);
-  setenv("MKL_NUM_THREADS", number.c_str(), 0);
-  setenv("BLIS_NUM_THREADS", number.c_str(), 0);
-  const bool is_chosen =
-      std::getenv("OPENBLAS_NUM_THREADS") != nullptr || std::getenv("GOTO_NUM_THREADS") != nullptr;
-  // oneDNN has the threads of OpenMP, which are those of all cores if Kokkos does not use OpenMP.
-  // So may OpenBLAS.
-  auto* set_openmp = find_symbol<void(int)>("omp_set_num_threads");
-  if (set_openmp != nullptr && !is_chosen) set_openmp(threads);
-  const BlasThreads& blas = blas_threads();
-  if (!blas.is_openblas || blas.get == nullptr) return 0;
-  check_buffers(1 + (is_chosen ? 0 : std::max(0, threads - blas.get())));
-  if (!is_chosen) blas.set(threads);
-  take_buffer();
-  return blas.get();
-}
-
 OneBlasThread::OneBlasThread(bool applies) {
-  if (!applies) return;
   const BlasThreads& blas = blas_threads();
-  if (blas.set_long != nullptr) blas.set_long(1);
-  if (blas.get == nullptr || blas.set == nullptr || blas.get() == 1) return;
+  if (!applies || blas.get == nullptr || blas.get() == 1) return;
   before_ = blas.get();
   blas.set(1);
 }

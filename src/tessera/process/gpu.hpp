@@ -2,11 +2,9 @@
 #pragma once
 
 #include <optional>
-#include <span>
 #include <string>
 
 #include <tessera/base/types.hpp>
-#include <tessera/process/kokkos_start.hpp>
 
 namespace tessera {
 
@@ -31,15 +29,5 @@ void use_own_gpu();
 /// Returns false if Tessera was built without CUDA, or if the system refuses. unpin() unlocks it.
 bool pin(void* memory, Size bytes);
 void unpin(void* memory);
-
-/// Throws Error (usage) if this process sees no GPU, or not the one that the user asked for.
-void check_gpus(int visible, const std::optional<AskedNumber>& asked);
-
-/// Returns an error message if two ranks of a node use the same GPU. `identities[i]` is the GPU of
-/// the node's rank i.
-std::optional<std::string> shared_gpu_error(std::span<const std::string> identities);
-
-/// Returns the largest number of ranks that share one GPU. `gpus[i]` identifies the GPU of rank i.
-Size ranks_per_gpu(std::span<const std::string> gpus);
 
 }  // namespace tessera

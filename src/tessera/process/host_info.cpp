@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <array>
-#include <cerrno>
 #include <fstream>
 #include <memory>
 #include <sched.h>
@@ -36,21 +35,15 @@ std::vector<int> read_cpu_set() {
   // OpenMP binds the first thread before main() begins: the kernel reports its place only.
   if (const std::vector<int> bound = processors_of_openmp(); !bound.empty()) return bound;
   // The kernel rejects a set that is smaller than its own, and does not report its size.
-  for (int capacity = CPU_SETSIZE; capacity <= (1 << 20); capacity *= 2) {
-    const std::unique_ptr<cpu_set_t, void (*)(cpu_set_t*)> set(CPU_ALLOC(capacity),
-                                                               [](cpu_set_t* p) { CPU_FREE(p); });
-    const std::size_t bytes = CPU_ALLOC_SIZE(capacity);
-    if (sched_getaffinity(0, bytes, set.get()) != 0) {
-      if (errno == EINVAL) continue;
-      return {};
-    }
-    std::vector<int> processors;
-    for (int i = 0; i < capacity; ++i) {
-      if (CPU_ISSET_S(i, bytes, set.get())) processors.push_back(i);
-    }
-    return processors;
-  }
-  return {};
+  constexpr int most = 1 << 16;
+  const std::unique_ptr<cpu_set_t, void (*)(cpu_set_t*)> set(CPU_ALLOC(most),
+                                                             [](cpu_set_t* p) { CPU_FREE(p); });
+  const std::size_t bytes = CPU_ALLOC_SIZE(most);
+  std::vector<int> processors;
+  if (sched_getaffinity(0, bytes, set.get()) != 0) return processors;
+  for (int i = 0; i < most; ++i)
+    if (CPU_ISSET_S(i, bytes, set.get())) processors.push_back(i);
+  return processors;
 }
 
 }  // namespace

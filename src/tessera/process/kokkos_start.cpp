@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <array>
-#include <cctype>
+#include <cstdlib>
 #include <utility>
 
 #include <KokkosKernels_config.h>
@@ -18,34 +18,20 @@ namespace {
 
 constexpr std::string_view kokkos_prefix = "--kokkos-";
 
-constexpr std::array<std::string_view, 9> kokkos_flags = {
-    "help",       "disable-warnings", "print-configuration", "tune-internals", "tools-help",
-    "tools-libs", "tools-args",       "num-threads",         "device-id"};
+struct Setting {
+  std::string_view flag;
+  const char* variable;
+  int least;
+};
+constexpr std::array<Setting, 2> settings = {{{"--kokkos-num-threads", "KOKKOS_NUM_THREADS", 1},
+                                              {"--kokkos-device-id", "KOKKOS_DEVICE_ID", 0}}};
 
 bool is_kokkos_argument(std::string_view argument) { return argument.starts_with(kokkos_prefix); }
 
-/// Returns the name, without the prefix, and the value of a flag.
-std::pair<std::string_view, std::string_view> name_and_value(std::string_view argument) {
-  argument.remove_prefix(kokkos_prefix.size());
-  const std::size_t equals = argument.find('=');
-  return {argument.substr(0, equals), equals == argument.npos ? "" : argument.substr(equals + 1)};
-}
-
-/// Returns KOKKOS_NUM_THREADS for num-threads.
-std::string variable_of(std::string_view setting) {
-  std::string name = fmt::format("KOKKOS_{}", setting);
-  for (char& c : name)
-    c = c == '-' ? '_' : static_cast<char>(std::toupper(static_cast<unsigned char>(c)));
-  return name;
-}
-
-AskedNumber parsed(const std::string& name, std::string_view value, std::string_view setting) {
-  const std::optional<int> number = number_of<int>(value);
-  const int least = setting == "device-id" ? 0 : 1;
-  if (!number || *number < least)
-    throw ConfigError(name, value,
-                      least == 0 ? "must be a number, 0 or more" : "must be a positive number");
-  return {name, *number};
+/// Returns the setting whose flag, without its value, is this one; null if there is none.
+const Setting* find_setting(std::string_view flag) {
+  const auto found = std::ranges::find(settings, flag.substr(0, flag.find('=')), &Setting::flag);
+  return found == settings.end() ? nullptr : &*found;
 }
 
 std::string dotted(int version) {
@@ -59,17 +45,21 @@ std::string kokkos_version() { return dotted(KOKKOS_VERSION); }
 std::string kokkos_kernels_version() { return dotted(KOKKOSKERNELS_VERSION); }
 
 std::optional<AskedNumber> asked_number(const std::vector<std::string>& arguments,
-                                        const Environment& environment, std::string_view setting) {
-  std::optional<AskedNumber> asked;
-  for (const std::string& argument : arguments) {
-    if (!is_kokkos_argument(argument)) continue;
-    const auto [name, value] = name_and_value(argument);
-    if (name == setting) asked = parsed(fmt::format("{}{}", kokkos_prefix, name), value, setting);
-  }
-  const std::string variable = variable_of(setting);
-  const char* value = environment(variable.c_str());
-  if (!asked && value != nullptr) asked = parsed(variable, value, setting);
-  return asked;
+                                        const Environment& environment, std::string_view name) {
+  const Setting& setting = *find_setting(fmt::format("{}{}", kokkos_prefix, name));
+  std::optional<std::pair<std::string, std::string>> asked;
+  if (const char* value = environment(setting.variable)) asked = {setting.variable, value};
+  for (const std::string& argument : arguments)
+    if (find_setting(argument) == &setting)
+      asked = {std::string(setting.flag),
+               argument.substr(std::min(setting.flag.size() + 1, argument.size()))};
+  if (!asked) return std::nullopt;
+  const std::optional<int> number = number_of<int>(asked->second);
+  if (!number || *number < setting.least)
+    throw ConfigError(
+        asked->first, asked->second,
+        setting.least == 0 ? "must be a number, 0 or more" : "must be a positive number");
+  return AskedNumber{asked->first, *number};
 }
 
 std::vector<std::string> reversed_own_arguments(const std::vector<std::string>& arguments) {
@@ -88,39 +78,25 @@ std::vector<std::string> reversed_own_arguments(const std::vector<std::string>& 
   return reversed;
 }
 
-std::vector<std::string> kokkos_arguments(const std::vector<std::string>& arguments,
-                                          const std::optional<int>& threads) {
-  std::vector<std::string> result;
-  for (const std::string& argument : arguments) {
-    if (!is_kokkos_argument(argument)) continue;
-    const std::string_view name = name_and_value(argument).first;
-    if (std::find(kokkos_flags.begin(), kokkos_flags.end(), name) == kokkos_flags.end())
-      throw Error(ExitCode::usage, "{0}{1} is not a known option; known options: {0}{2}",
-                  kokkos_prefix, name, join(kokkos_flags, ", "));
-    result.push_back(argument);
-  }
-  if (threads) result.push_back(fmt::format("--kokkos-num-threads={}", *threads));
-  // Kokkos warns about threads, which Tessera checks itself.
-  result.emplace_back("--kokkos-disable-warnings");
-  return result;
+void check_kokkos_arguments(const std::vector<std::string>& arguments) {
+  for (const std::string& argument : arguments)
+    if (is_kokkos_argument(argument) && find_setting(argument) == nullptr)
+      throw Error(ExitCode::usage,
+                  "{} is not a known option; known are --kokkos-num-threads and "
+                  "--kokkos-device-id; for other settings use the variables KOKKOS_...",
+                  argument.substr(0, argument.find('=')));
 }
 
 void initialize_kokkos(int& argc, char** argv, const std::optional<int>& threads) {
-  std::vector<std::string> texts =
-      kokkos_arguments({argv + std::min(argc, 1), argv + argc}, threads);
-  texts.insert(texts.begin(), argc > 0 ? argv[0] : "tessera");
-  std::vector<char*> pointers;
-  for (std::string& text : texts) pointers.push_back(text.data());
-  pointers.push_back(nullptr);
-  int count = static_cast<int>(texts.size());
-  Kokkos::initialize(count, pointers.data());
-
-  int kept = 0;
-  for (int i = 0; i < argc; ++i) {
-    if (i == 0 || !is_kokkos_argument(argv[i])) argv[kept++] = argv[i];
-  }
-  if (kept < argc) argv[kept] = nullptr;
-  argc = kept;
+  Kokkos::InitializationSettings chosen;
+  chosen.set_disable_warnings(true);  // about threads, which Tessera checks itself
+  if (threads) chosen.set_num_threads(*threads);
+  if (const auto gpu = asked_number({argv, argv + argc}, std::getenv, "device-id"))
+    chosen.set_device_id(gpu->number);
+  Kokkos::initialize(chosen);
+  char** const end = std::remove_if(argv, argv + argc, is_kokkos_argument);
+  if (end != argv + argc) *end = nullptr;
+  argc = static_cast<int>(end - argv);
 }
 
 }  // namespace tessera

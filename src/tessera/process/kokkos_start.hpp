@@ -20,11 +20,11 @@ struct AskedNumber {
   int number = 0;
 };
 
-/// Returns the value of the last flag --kokkos-SETTING=N, or else of the variable KOKKOS_SETTING.
-/// `setting` is "num-threads" or "device-id". Throws ConfigError for a value that is not a valid
+/// Returns the value of the last flag --kokkos-NAME=N, or else of the variable KOKKOS_NAME. `name`
+/// is "num-threads" or "device-id". Throws ConfigError for a value that is not a valid
 /// number: Kokkos would abort.
 std::optional<AskedNumber> asked_number(const std::vector<std::string>& arguments,
-                                        const Environment& environment, std::string_view setting);
+                                        const Environment& environment, std::string_view name);
 
 /// Returns the arguments that do not begin with --kokkos-, in reverse order, which CLI11 expects.
 /// Throws Error (usage) for an empty argument, and for --name= without a value: they are what an
@@ -32,14 +32,13 @@ std::optional<AskedNumber> asked_number(const std::vector<std::string>& argument
 /// start of an argument or a value (with_home).
 std::vector<std::string> reversed_own_arguments(const std::vector<std::string>& arguments);
 
-/// Returns the arguments that begin with --kokkos-, and the number of threads if there is one.
-/// Throws Error (usage) for an unknown flag.
-std::vector<std::string> kokkos_arguments(const std::vector<std::string>& arguments,
-                                          const std::optional<int>& threads);
+/// Throws Error (usage) for an argument that begins with --kokkos- and has no name
+/// of asked_number().
+void check_kokkos_arguments(const std::vector<std::string>& arguments);
 
-/// Initializes Kokkos and removes the --kokkos- arguments from argv. Kokkos does not see the other
-/// arguments, because it would answer --help itself. It picks the GPU of a rank by the launcher's
-/// local rank, unless the user asks for one. Without `threads` it picks their number itself.
+/// Initializes Kokkos and removes the --kokkos- arguments from argv. It picks the GPU of a rank by
+/// the launcher's local rank, unless the user asks for one. Without `threads` it picks their number
+/// itself.
 void initialize_kokkos(int& argc, char** argv, const std::optional<int>& threads);
 
 }  // namespace tessera

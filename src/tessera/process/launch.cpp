@@ -2,7 +2,6 @@
 #include <algorithm>
 #include <array>
 
-#include <tessera/base/error.hpp>
 #include <tessera/base/text.hpp>
 #include <tessera/process/launch.hpp>
 
@@ -43,14 +42,6 @@ std::optional<Launch> detect_launch(const Environment& environment) {
     if (size && rank) return Launch{names.size, std::max(*size, *rank + 1), *rank};
   }
   return std::nullopt;
-}
-
-void check_launch(const Launch& launch, int world_size) {
-  if (launch.size <= 1 || world_size != 1) return;
-  throw Error(ExitCode::usage,
-              "the launcher started {} processes ({}), but MPI_COMM_WORLD has 1: start them with "
-              "the mpirun, mpiexec or srun of this program's MPI library, which tessera info names",
-              launch.size, launch.variable);
 }
 
 }  // namespace tessera

@@ -21,9 +21,4 @@ struct Launch {
 /// nothing for a process that was started by hand.
 std::optional<Launch> detect_launch(const Environment& environment);
 
-/// Throws Error (usage) if the launcher started several processes and each of them is a world of
-/// its own. This happens if the launcher belongs to another MPI library than the program, or to
-/// none.
-void check_launch(const Launch& launch, int world_size);
-
 }  // namespace tessera

@@ -19,19 +19,14 @@ class Runtime;
 /// The version of the library, "major.minor.patch".
 std::string_view version();
 
-/// The libraries that move messages. message_library() of comm fills it in.
-struct MessageLibrary {
-  std::optional<std::string> nccl_version{};  ///< nothing if built without NCCL
-  std::optional<std::string> backend{};       ///< of device Views, with the reason of the choice
-};
-
 /// Returns version, revision and build of this program, its arguments, and the time.
 nlohmann::json build_provenance(const std::vector<std::string>& arguments);
 
 /// Returns the document that results carry (fields: bench/RESULTS.md). Fields that do not apply are
-/// null. "rank" describes this rank; `nodes` gives the numbers of nodes and ranks as text. Not
-/// collective.
-nlohmann::json collect_provenance(const Runtime& runtime, const MessageLibrary& messages = {},
+/// null. "rank" describes this rank; `messages` has the fields of message_library() of comm;
+/// `nodes` gives the numbers of nodes and ranks as text. Not collective.
+nlohmann::json collect_provenance(const Runtime& runtime,
+                                  const nlohmann::json& messages = nlohmann::json::object(),
                                   const std::optional<std::string>& nodes = {});
 
 /// Returns the part that differs between ranks: rank, process, host, processor, the processors that
@@ -54,7 +49,7 @@ std::optional<std::string> scheduler_job(const Environment& environment);
 /// Returns the current time, such as "2024-05-17T09:30:00Z".
 std::string utc_time();
 
-/// Returns lines "key: value" with aligned values.
+/// Returns lines "key: value" with aligned values. Nested keys are written as "mpi.library".
 std::string provenance_text(const nlohmann::json& provenance);
 
 }  // namespace tessera

@@ -13,13 +13,9 @@ namespace tessera {
 
 /// Runs `body` inside a Runtime and returns the exit code of the process, the same on every rank.
 ///
-/// An exception becomes one line "tessera: error: <message>" on stderr. All ranks agree on how they
-/// end:
-/// - If every rank failed with the same error, such as bad input, the line is its message.
-/// - If some ranks failed and the others ended, the line also names the lowest failed rank.
-/// - If some ranks failed and others still wait for them after `grace_seconds`, the line names the
-///   rank, and the job is aborted.
-/// In the first two cases MPI is finalized first.
+/// An exception becomes one line "tessera: error: <message>" on stderr, which names the lowest
+/// failed rank unless every rank failed with the same error. If others still wait for the failed
+/// ranks after `grace_seconds`, the job is aborted.
 int run_main(int& argc, char**& argv, const std::function<ExitCode(Runtime&)>& body,
              double grace_seconds = 10);
 

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
+#include <iterator>
 #include <mutex>
 #include <string_view>
 #include <thread>
@@ -22,7 +24,6 @@
 #include <tessera/process/log.hpp>
 #include <tessera/process/mpi_error.hpp>
 #include <tessera/process/runtime.hpp>
-#include <tessera/process/same_arguments.hpp>
 #include <tessera/process/share_text.hpp>
 #include <tessera/process/threads.hpp>
 #include <tessera/process/watchdog.hpp>
@@ -46,17 +47,11 @@ class MpiSession {
     if (launch) set_log_rank(launch->rank);  // until MPI has started
     if (!owned_ && !mpi_is_running())
       throw Error(ExitCode::usage, "MPI has already been finalized");
-    int provided = MPI_THREAD_SINGLE;
     if (owned_) {
       const WaitLimit limit("MPI_Init_thread", timeout_seconds());
+      int provided = MPI_THREAD_SINGLE;
       MPI_Init_thread(&argc, &argv, MPI_THREAD_MULTIPLE, &provided);
-    } else {
-      MPI_Query_thread(&provided);
     }
-    thread_level = provided == MPI_THREAD_MULTIPLE     ? "multiple"
-                   : provided == MPI_THREAD_SERIALIZED ? "serialized"
-                   : provided == MPI_THREAD_FUNNELED   ? "funneled"
-                                                       : "single";
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     MPI_Comm_size(MPI_COMM_WORLD, &size);
     const WaitLimit limit("the start", timeout_seconds());
@@ -75,7 +70,6 @@ class MpiSession {
   MpiSession& operator=(const MpiSession&) = delete;
 
   int rank = 0, size = 1, local_rank = 0;
-  const char* thread_level = "single";
   MPI_Comm control = MPI_COMM_NULL;  ///< all ranks; for messages of the runtime
   MPI_Comm node = MPI_COMM_NULL;
 
@@ -89,19 +83,10 @@ std::vector<std::string> texts_of_node(const MpiSession& mpi, const std::string&
   return gather_texts(mpi.node, mine);
 }
 
-/// Returns the arguments of rank 0. None of them holds a null character.
-std::vector<std::string> arguments_of_first(const MpiSession& mpi,
-                                            const std::vector<std::string>& mine,
-                                            const Site& site = Site::current()) {
-  const WaitLimit limit("the start", timeout_seconds(), site);
-  const std::string first = broadcast_text(mpi.control, join(mine, std::string_view("\0", 1)));
-  return mine.empty() && first.empty() ? mine : split_text(first, '\0');
-}
-
 /// If a rank has failed, every rank throws its Error. collectively() calls it.
 void raise_first_failure(const MpiSession& mpi, const Outcome& mine, const Site& site) {
   const WaitLimit limit("the start", timeout_seconds(), site);
-  const Outcome first = first_failure(mpi.control, mine).named();
+  const Outcome first = first_failure(mpi.control, mine).named;
   if (first.failed()) throw Error(first.code, first.message);
 }
 
@@ -109,9 +94,17 @@ void raise_first_failure(const MpiSession& mpi, const Outcome& mine, const Site&
 void check_gpu_request(const std::vector<std::string>& arguments) {
   const std::optional<int> visible = visible_gpus();
   const auto asked = asked_number(arguments, std::getenv, "device-id");
-  if (visible) return check_gpus(*visible, asked);
+  if (visible && *visible < 1)
+    throw Error(
+        ExitCode::usage,
+        "this process sees no GPU, but this Tessera was built for GPUs: check the job's GPU "
+        "request and CUDA_VISIBLE_DEVICES (without a GPU only `tessera plan`, --help and "
+        "--version work)");
+  if (visible && asked && asked->number >= *visible)
+    throw ConfigError(asked->name, std::to_string(asked->number),
+                      "this process sees {}, counted from 0", counted(*visible, "GPU"));
   // A variable may be meant for other programs.
-  if (asked && asked->name.starts_with("--"))
+  if (!visible && asked && asked->name.starts_with("--"))
     throw ConfigError(asked->name, std::to_string(asked->number),
                       "this Tessera was built without GPUs");
 }
@@ -126,10 +119,16 @@ void check_shared_gpus(const MpiSession& mpi) {
   std::optional<Gpu> gpu;
   collectively(mpi, [&] { gpu = own_gpu(); });
   if (!gpu) return;
-  const std::vector<std::string> identities = texts_of_node(mpi, gpu->identity);
+  const std::vector<std::string> gpus = texts_of_node(mpi, gpu->identity);
   collectively(mpi, [&] {
-    const std::optional<std::string> error = shared_gpu_error(identities);
-    if (error && !is_allowed("TESSERA_ALLOW_SHARED_GPU")) throw Error(ExitCode::usage, *error);
+    for (auto own = gpus.begin(); own != gpus.end(); ++own) {
+      const auto first = std::find(gpus.begin(), own, *own);
+      if (first == own || is_allowed("TESSERA_ALLOW_SHARED_GPU")) continue;
+      throw Error(ExitCode::usage,
+                  "ranks {} and {} of a node with {} ranks share one GPU: start one rank per GPU, "
+                  "or set TESSERA_ALLOW_SHARED_GPU=1 to allow this",
+                  first - gpus.begin(), own - gpus.begin(), gpus.size());
+    }
   });
 }
 
@@ -147,16 +146,6 @@ std::vector<std::vector<int>> cores_of_node(const MpiSession& mpi) {
   for (const std::string& text : texts_of_node(mpi, own.dump()))
     cores.push_back(nlohmann::json::parse(text));
   return cores;
-}
-
-/// Rank 0 warns if the threads of its node share cores.
-void warn_of_shared_cores(const MpiSession& mpi, const std::vector<std::vector<int>>& cores) {
-  int threads = 0;
-  const int own = Kokkos::DefaultHostExecutionSpace().concurrency();
-  for (const std::string& text : texts_of_node(mpi, std::to_string(own)))
-    threads += std::stoi(text);
-  const std::string warning = shared_cores_warning(cores, threads);
-  if (!warning.empty() && !is_allowed("TESSERA_ALLOW_SHARED_CORES")) log_warning(warning);
 }
 
 class KokkosSession {
@@ -184,39 +173,47 @@ struct Runtime::State {
   MpiSession mpi;
   BlasStatus blas;
   std::optional<KokkosSession> kokkos;
-  std::optional<ThreadBinding> binding;
 
   State(int& argc, char**& argv)
-      : arguments(argv, argv + argc),
-        launch(detect_launch(std::getenv)),
-        mpi(argc, argv, launch),
-        blas(check_blas()) {
-    if (launch) check_launch(*launch, mpi.size);
+      : arguments(argv, argv + argc), launch(detect_launch(std::getenv)), mpi(argc, argv, launch) {
+    if (launch && launch->size > 1 && mpi.size == 1)
+      throw Error(ExitCode::usage,
+                  "the launcher started {} processes ({}), but MPI_COMM_WORLD has 1: start them "
+                  "with the mpirun, mpiexec or srun of this program's MPI library, which tessera "
+                  "info names",
+                  launch->size, launch->variable);
     set_log_rank(mpi.rank);
     collectively(mpi, check_timeout_variable);
-    collectively(mpi, [&] { check_gpu_request(arguments); });
+    collectively(mpi, [&] {
+      check_kokkos_arguments(arguments);
+      check_gpu_request(arguments);
+    });
     const std::vector<std::vector<int>> cores = cores_of_node(mpi);
     std::optional<int> threads;
     collectively(mpi, [&] {
-      // Kokkos gets the number from the user, or has no threads.
       const std::optional<AskedNumber> asked = asked_threads(arguments, std::getenv);
       if (asked) check_threads(*asked, cpu_set(), has_host_threads);
-      if (has_host_threads && !asked) threads = threads_of_rank(mpi.local_rank, cores);
+      if (has_host_threads)
+        threads = asked ? asked->number : threads_of_rank(mpi.local_rank, cores);
     });
+    int concurrency = 1;
     collectively(mpi, [&] {
       const bool starts_kokkos = !Kokkos::is_initialized();
       kokkos.emplace(argc, argv, threads);
       serial_below();  // rejects a bad value
-      const int concurrency = Kokkos::DefaultHostExecutionSpace().concurrency();
+      concurrency = Kokkos::DefaultHostExecutionSpace().concurrency();
       if (starts_kokkos && should_bind_threads(std::getenv, mpi.local_rank, cores, concurrency))
-        binding.emplace();
-      blas.threads = limit_blas_threads(concurrency);
+        bind_threads();
+      blas = start_blas(concurrency);
     });
     check_shared_gpus(mpi);
-    warn_of_shared_cores(mpi, cores);
+    int threads_of_node = 0;
+    for (const std::string& text : texts_of_node(mpi, std::to_string(concurrency)))
+      threads_of_node += std::stoi(text);
+    const std::string warning = shared_cores_warning(cores, threads_of_node);
+    if (!warning.empty() && !is_allowed("TESSERA_ALLOW_SHARED_CORES")) log_warning(warning);
     if (!blas.advice.empty() && std::getenv("OPENBLAS_CORETYPE") == nullptr)
-      log_warning(fmt::format("OpenBLAS {} uses its kernels for {}; {}", blas.blas->version,
-                              blas.blas->core, blas.advice));
+      log_warning(blas.advice);
   }
 };
 
@@ -226,17 +223,29 @@ Runtime::~Runtime() = default;
 
 int Runtime::world_rank() const { return state_->mpi.rank; }
 int Runtime::world_size() const { return state_->mpi.size; }
-int Runtime::local_rank() const { return state_->mpi.local_rank; }
-const char* Runtime::thread_level() const { return state_->mpi.thread_level; }
 const BlasStatus& Runtime::blas() const { return state_->blas; }
 const std::vector<std::string>& Runtime::arguments() const { return state_->arguments; }
 
 void Runtime::check_same_arguments() const {
-  const std::vector<std::string> mine(state_->arguments.begin() + 1, state_->arguments.end());
-  const std::vector<std::string> first = arguments_of_first(state_->mpi, mine);
+  std::vector<std::string> mine(state_->arguments.begin() + 1, state_->arguments.end());
+  std::erase_if(mine, [](auto& argument) { return argument.starts_with("--kokkos-"); });
+  std::ranges::sort(mine);
+  const WaitLimit limit("the start", timeout_seconds());
+  // No argument holds a null character.
+  const std::string all = broadcast_text(state_->mpi.control, join(mine, {"\0", 1}));
+  std::vector<std::string> first = split_text(all, '\0');
+  if (all.empty()) first.clear();
   collectively(state_->mpi, [&] {
-    const std::string error = other_arguments_error(mine, first, world_rank());
-    if (!error.empty()) throw Error(ExitCode::usage, error);
+    std::vector<std::string> extra;
+    for (const bool is_mine : {true, false}) {
+      std::ranges::set_difference(is_mine ? mine : first, is_mine ? first : mine,
+                                  std::back_inserter(extra));
+      if (extra.empty()) continue;
+      throw Error(ExitCode::usage,
+                  "{} is given on rank {} but not on rank {}; every rank needs the same arguments",
+                  one_line(excerpt(extra.front())), is_mine ? world_rank() : 0,
+                  is_mine ? 0 : world_rank());
+    }
   });
 }
 
@@ -244,7 +253,7 @@ Outcome Runtime::agree(const Outcome& mine, double grace_seconds) const {
   // A rank that failed ends the job itself after its grace, with a line that says more.
   const double limit = timeout_seconds() > 0 ? timeout_seconds() + grace_seconds : 0;
   const WaitLimit wait(end_of_all_ranks(limit));
-  return first_failure(state_->mpi.control, mine, grace_seconds).named();
+  return first_failure(state_->mpi.control, mine, grace_seconds).named;
 }
 
 void observe_abort(AbortObserver observer) {

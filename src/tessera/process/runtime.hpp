@@ -28,10 +28,6 @@ class Runtime {
 
   int world_rank() const;
   int world_size() const;
-  /// The number of the rank among those of its node, from 0.
-  int local_rank() const;
-  /// The level that MPI granted: "single", "funneled", "serialized" or "multiple".
-  const char* thread_level() const;
   const BlasStatus& blas() const;
   const std::vector<std::string>& arguments() const;  ///< argv before the removal
 

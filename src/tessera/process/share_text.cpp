@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
 #include <cstdint>
 #include <limits>
 #include <numeric>
@@ -11,38 +12,31 @@ namespace {
 
 constexpr std::int64_t most_bytes = std::numeric_limits<int>::max();
 
-/// Throws on every rank, before any text is sent.
-void check_total(MPI_Comm comm, std::int64_t length, const Site& site) {
-  std::int64_t total = 0;
-  check_mpi(MPI_Allreduce(&length, &total, 1, MPI_INT64_T, MPI_SUM, comm), "MPI_Allreduce", site);
-  if (total > most_bytes)
-    throw Error(ExitCode::communication, "the texts of all ranks together are longer than 2 GiB");
-}
-
 std::vector<std::string> gather(MPI_Comm comm, const std::string& mine, bool everywhere,
                                 const Site& site) {
   int size = 0, rank = 0;
   check_mpi(MPI_Comm_size(comm, &size), "MPI_Comm_size", site);
   check_mpi(MPI_Comm_rank(comm, &rank), "MPI_Comm_rank", site);
-  check_total(comm, static_cast<std::int64_t>(mine.size()), site);
-  const auto length = static_cast<int>(mine.size());
+  // All ranks know all lengths, so they throw together.
+  const auto length = static_cast<int>(std::min<std::int64_t>(std::ssize(mine), most_bytes));
+  std::vector<int> lengths(static_cast<std::size_t>(size)), begins(lengths.size());
+  check_mpi(MPI_Allgather(&length, 1, MPI_INT, lengths.data(), 1, MPI_INT, comm), "MPI_Allgather",
+            site);
+  const auto total = std::accumulate(lengths.begin(), lengths.end(), std::int64_t{0});
+  if (total >= most_bytes)
+    throw Error(ExitCode::communication, "the texts of all ranks together are longer than 2 GiB");
+  std::exclusive_scan(lengths.begin(), lengths.end(), begins.begin(), 0);
   const bool receives = everywhere || rank == 0;
-  std::vector<int> counts(receives ? static_cast<std::size_t>(size) : 0), begins(counts.size());
-  check_mpi(everywhere ? MPI_Allgather(&length, 1, MPI_INT, counts.data(), 1, MPI_INT, comm)
-                       : MPI_Gather(&length, 1, MPI_INT, counts.data(), 1, MPI_INT, 0, comm),
-            "MPI_Gather", site);
-  std::exclusive_scan(counts.begin(), counts.end(), begins.begin(), 0);
-  std::string all(counts.empty() ? 0 : static_cast<std::size_t>(begins.back() + counts.back()),
-                  '\0');
-  check_mpi(everywhere ? MPI_Allgatherv(mine.data(), length, MPI_CHAR, all.data(), counts.data(),
+  std::string all(static_cast<std::size_t>(receives ? total : 0), '\0');
+  check_mpi(everywhere ? MPI_Allgatherv(mine.data(), length, MPI_CHAR, all.data(), lengths.data(),
                                         begins.data(), MPI_CHAR, comm)
-                       : MPI_Gatherv(mine.data(), length, MPI_CHAR, all.data(), counts.data(),
+                       : MPI_Gatherv(mine.data(), length, MPI_CHAR, all.data(), lengths.data(),
                                      begins.data(), MPI_CHAR, 0, comm),
             "MPI_Gatherv", site);
   std::vector<std::string> texts;
-  for (std::size_t i = 0; i < counts.size(); ++i)
+  for (std::size_t i = 0; receives && i < lengths.size(); ++i)
     texts.push_back(
-        all.substr(static_cast<std::size_t>(begins[i]), static_cast<std::size_t>(counts[i])));
+        all.substr(static_cast<std::size_t>(begins[i]), static_cast<std::size_t>(lengths[i])));
   return texts;
 }
 

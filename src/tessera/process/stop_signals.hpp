@@ -12,12 +12,10 @@ namespace tessera {
 /// Schedulers send them before the time of a job is over. Only one object may exist at a time, and
 /// Kokkos must run.
 ///
-/// No signal interrupts a computation: the calling thread, the threads of Kokkos' host space and
-/// those that are started during this life block them. They arrive in a thread of this object, or
-/// in one of a library that was started before, such as MPI's. (oneDNN before 3.11 computes with
-/// the stack pointer, so that a handler would write into its data.)
-///
-/// A signal that was ignored before stays ignored, as SIGINT is in a script's background jobs.
+/// No signal interrupts a computation, because oneDNN before 3.11 computes with the stack pointer:
+/// the calling thread, the threads of Kokkos' host space and those that are started later block
+/// them. They arrive in a thread of this object, or in one of a library, such as MPI's. A signal
+/// that was ignored before stays ignored, as SIGINT is in a script's background jobs.
 class StopSignals {
  public:
   /// `again` is called in a signal handler for each signal that arrives more than 0.3 s after the

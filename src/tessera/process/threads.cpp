@@ -117,22 +117,13 @@ bool should_bind_threads(const Environment& environment, int local_rank,
          threads == threads_of_rank(local_rank, cores);
 }
 
-ThreadBinding::ThreadBinding() {
+void bind_threads() {
 #ifdef KOKKOS_ENABLE_OPENMP
   std::vector<std::vector<int>> places;
   for (const auto& [core, processors] : own_cores()) places.push_back(processors);
-  if (places.size() < 2) return;
-  threads_ = static_cast<int>(places.size());
-#pragma omp parallel num_threads(threads_)
+  const int threads = static_cast<int>(places.size());
+#pragma omp parallel num_threads(threads)
   run_on(places[omp_get_thread_num()]);
-#endif
-}
-
-ThreadBinding::~ThreadBinding() {
-#ifdef KOKKOS_ENABLE_OPENMP
-  if (threads_ < 2) return;
-#pragma omp parallel num_threads(threads_)
-  run_on(cpu_set());
 #endif
 }
 

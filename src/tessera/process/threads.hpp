@@ -46,20 +46,10 @@ void check_threads(const AskedNumber& asked, std::span<const int> processors,
 bool should_bind_threads(const Environment& environment, int local_rank,
                          std::span<const std::vector<int>> cores, int threads);
 
-/// Binds each thread of OpenMP, the calling one included, to one core of this process, and frees
-/// them in its destructor. Does nothing without OpenMP, or if there is one thread.
+/// Binds each thread of OpenMP, the calling one included, to one core of this process.
 ///
 /// A step has hundreds of barriers. If another process is busy on a core, threads that are not
 /// bound crowd on the other cores and spin there, while the thread for which they wait has none.
-class ThreadBinding {
- public:
-  ThreadBinding();
-  ~ThreadBinding();
-  ThreadBinding(const ThreadBinding&) = delete;
-  ThreadBinding& operator=(const ThreadBinding&) = delete;
-
- private:
-  int threads_ = 1;
-};
+void bind_threads();
 
 }  // namespace tessera

@@ -28,7 +28,7 @@ class GpuCheck(unittest.TestCase):
         with tempfile.TemporaryDirectory() as folder:
             code, document, log = check(folder, "--inject", "micro")
         parts = {part["name"]: part for part in document["parts"]}
-        on_gpu = any("Kokkos: " in line and "(Cuda;" in line for line in parts["machine"]["result"]["info"])
+        on_gpu = any(line.split() == ["kokkos.backend:", "Cuda"] for line in parts["machine"]["result"]["info"])
         wanted = {name: "ok" for name in ("machine", "golden", "models", "tests", "tests_1", "tests_2", "launches", "large", "steps")}
         for name in NEEDS_GPU:
             wanted[name] = parts[name]["status"] if on_gpu else "skipped"
@@ -58,7 +58,7 @@ class GpuCheck(unittest.TestCase):
             self.assertEqual([part["status"] for part in document["parts"]], ["skipped"] * 2)
             self.assertEqual(code, 0)
             program = pathlib.Path(folder) / "tessera"
-            program.write_text('#!/bin/sh\n[ "$1" = info ] || exec sleep 99\necho "Kokkos: 4 (Serial; built with Serial)"\n')
+            program.write_text('#!/bin/sh\n[ "$1" = info ] || exec sleep 99\necho "kokkos.backend: Serial"\n')
             program.chmod(0o755)
             code, document, log = check(folder, "--bin", folder, "--seconds", "12", "--only", "golden", "micro")
         self.assertEqual([part["status"] for part in document["parts"]], ["ok", "timeout", "skipped"])
