@@ -88,29 +88,6 @@ void add_loss(MicroContext& context, LossKind kind, Size rows, Size cols, Size t
   });
 }
 
-/// C = A op(B), `count` times; the matrices of each kind are stacked.
-struct ManyProducts {
-  std::string name;
-  Size count, m, n, k;
-  Trans trans_b;
-};
-
-void add_many_products(MicroContext& context, const ManyProducts& p) {
-  context.add(fmt::format("{}/count:{}/m:{}/n:{}/k:{}", p.name, p.count, p.m, p.n, p.k), [=] {
-    const Size rows_b = p.trans_b == Trans::no ? p.k : p.n;
-    const Matrix<float> a = drawn(p.count * p.m, p.k, 1), c = drawn(p.count * p.m, p.n, 3);
-    const Matrix<float> b = drawn(p.count * rows_b, p.trans_b == Trans::no ? p.n : p.k, 2);
-    const auto multiply = [=, gemm = Gemm<float>()] {
-      for (Size i = 0; i < p.count; ++i)
-        gemm(Trans::no, p.trans_b, rows_of(a, {i * p.m, p.m}), rows_of(b, {i * rows_b, rows_b}), 0,
-             rows_of(c, {i * p.m, p.m}));
-    };
-    const Size elements = p.count * (p.m * p.k + p.k * p.n + p.m * p.n);
-    return MicroCase{multiply, KernelWork{GemmShape{p.m, p.n, p.k, p.count}.flops(),
-                                          static_cast<double>(elements) * sizeof(float)}};
-  });
-}
-
 }  // namespace
 
 void add_layer_benchmarks(MicroContext& context) {
@@ -131,10 +108,6 @@ void add_layer_benchmarks(MicroContext& context) {
   const Size outputs = context.options().widths.back();
   add_loss(context, LossKind::mse, context.options().batch, outputs, outputs);
   add_loss(context, LossKind::cross_entropy, sequences * positions, vocabulary, 1);
-  add_many_products(context,
-                    {"scores", sequences * heads, positions, positions, head_width, Trans::yes});
-  add_many_products(context,
-                    {"modes", grid.num_modes(), fields, 2 * grid.width, 2 * grid.width, Trans::no});
 }
 
 }  // namespace tessera::bench
