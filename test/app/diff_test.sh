@@ -2,41 +2,35 @@
 # SPDX-License-Identifier: Apache-2.0
 # Hashes of trainings on different meshes, and what `tessera diff` says of them.
 # usage: diff_test.sh PROGRAM INPUTS LAUNCHER...
-set -euo pipefail
-tessera=$1 inputs=$2
+program=$1 inputs=$2
 shift 2
-launcher=("$@")
-place=$(mktemp -d)
-trap 'rm -rf "$place"' EXIT
-cd "$place"
-
-fail() {
-  printf 'FAILED: %s\n' "$*" >&2
-  exit 1
-}
+several=("$@")
+launcher=()
+# shellcheck source=script_support.sh
+source "$(dirname "$0")/script_support.sh"
+begin diff
+cd "$here" || exit 1
 
 # train NAME RANKS OPTION...: trains on another number of ranks than the launcher's.
 train() {
-  local name=$1 i
-  local -a mpi=("${launcher[@]}")
-  for ((i = 0; i + 1 < ${#mpi[@]}; ++i)); do
-    if [[ ${mpi[i]} == -n || ${mpi[i]} == -np ]]; then mpi[i + 1]=$2; fi
+  local i
+  launcher=("${several[@]}")
+  for ((i = 0; i + 1 < ${#launcher[@]}; ++i)); do
+    if [[ ${launcher[i]} == -n || ${launcher[i]} == -np ]]; then launcher[i + 1]=$2; fi
   done
-  shift 2
-  "${mpi[@]}" "$tessera" run "$inputs/transformer.toml" --quiet \
-    --set numerics.reproducible=true --set training.num_epochs=2 --set data.samples=64 \
-    --set training.batch_size=32 --set model.transformer.vocabulary=32 --set output.hashes="$name" "$@"
+  succeeds run "$inputs/transformer.toml" --quiet --set numerics.reproducible=true --set training.num_epochs=2 \
+    --set data.samples=64 --set training.batch_size=32 --set model.transformer.vocabulary=32 --set output.hashes="$1" "${@:3}"
+  launcher=()
 }
 
 # expect CODE TEXT FILE FILE: runs tessera diff
 expect() {
-  local code=0 text
-  text=$("$tessera" diff "$3" "$4" 2>&1) || code=$?
-  [[ $code == "$1" && $text == *"$2"* ]] || fail "diff $3 $4: exit code $code: $text"
+  ends_with "$1" diff "$3" "$4"
+  cat "$out" "$err" | grep -qF -- "$2" || fail "diff $3 $4 lacks '$2': $(cat "$out" "$err")"
 }
 
 OMP_NUM_THREADS=1 train one 1 --mesh data=1
-[[ $(wc -l <one) == 4 ]] || fail "4 steps must have 4 records"
+[ "$(wc -l < one)" -eq 4 ] || fail "4 steps must have 4 records"
 OMP_NUM_THREADS=2 train threads 1 --mesh data=1
 expect 0 "the same bits in 4 steps (1 to 4)" one threads
 train tensor 2 --mesh model=2 --set distributed.sequence_parallel=true
@@ -73,11 +67,11 @@ expect 2 "elements differ, by up to" "$last" "$(ls others/*/step_* | tail -n 1)"
 train wider 1 --mesh data=1 --set checkpoint.directory=wide --set training.num_epochs=1 --set model.transformer.blocks=1 \
   --set model.transformer.inner_width=9
 wide=$(ls wide/*/step_*)
-expect 1 "$last and $wide: have different arrays: block1/fc1/bias " \
-  "$last" "$wide"
+expect 1 "$last and $wide: have different arrays: block1/fc1/bias " "$last" "$wide"
 expect 1 "; ..." "$last" "$wide"
 train deeper 1 --mesh data=1 --set checkpoint.directory=deep --set model.transformer.blocks=3
-expect 1 "have different arrays: block3/fc1/bias is in $(ls deep/*/step_* | tail -n 1) only; " "$last" "$(ls deep/*/step_* | tail -n 1)"
+deep=$(ls deep/*/step_* | tail -n 1)
+expect 1 "have different arrays: block3/fc1/bias is in $deep only; " "$last" "$deep"
 
 # Wrong input
 echo text >text
@@ -86,3 +80,5 @@ expect 1 "text:1: is no record of output.hashes" one text
 expect 1 "empty: has no records" one empty
 expect 1 "missing: " one missing
 expect 1 "must be two checkpoints or two files of hashes" one "$last"
+
+conclude

@@ -80,12 +80,12 @@ void read_mutations(const std::string& input, Size ranks) {
   const std::string original = text_of(input);
   ASSERT_FALSE(original.empty());
   Tally tally;
-  for (int trial = 0; trial < 2000; ++trial) {
+  for (int trial = 0; trial < 1000; ++trial) {
     std::string text = original;
     for (std::size_t edits = 1 + random() % 4; edits > 0; --edits) text = mutate(text, random);
     tally.count([&] { accept(text, ranks); });
   }
-  tally.expect_both(100);
+  tally.expect_both(50);
 }
 
 TEST(ConfigFuzz, MutatedFilesAreReadOrRefused) {
@@ -123,7 +123,7 @@ TEST(ConfigFuzz, RandomOverridesAreAppliedOrRefused) {
   const std::string base =
       "[model]\nwidths = [4, 64, 1]\n[distributed]\n"
       "mesh_shape = [2, 2]\nmesh_axis_names = ['data', 'model']\n";
-  const Config before = config_test::load_text(base);
+  const Config before = config_test::load_text(base), resolved_before = resolve(before, 4);
   const std::vector<std::string> assignments{
       "training.batch_size=[1, \"a\", {b = 2}]",
       "training.batch_size=64",
@@ -135,7 +135,7 @@ TEST(ConfigFuzz, RandomOverridesAreAppliedOrRefused) {
       "distributed.mesh_rules.mlp=[\"model\"]",
   };
   Tally tally;
-  for (int trial = 0; trial < 8000; ++trial) {
+  for (int trial = 0; trial < 4000; ++trial) {
     std::string text = assignments[static_cast<std::size_t>(trial) % assignments.size()];
     // Half of the trials change only the value, so that more are accepted.
     const std::size_t kept = random() % 2 == 0 ? text.find('=') + 1 : 0;
@@ -147,12 +147,12 @@ TEST(ConfigFuzz, RandomOverridesAreAppliedOrRefused) {
       const Config after = config_test::load_text(base, {.overrides = {text}});
       const Config resolved = resolve(after, 4);
       expect_applied(parse_assignment(text, is_text), before, after);
-      expect_applied(parse_assignment(text, is_text), resolve(before, 4), resolved);
+      expect_applied(parse_assignment(text, is_text), resolved_before, resolved);
       const std::string printed = config_as_toml(resolved);
       EXPECT_EQ(config_as_toml(resolve(config_test::load_text(printed), 4)), printed);
     });
   }
-  tally.expect_both(300);
+  tally.expect_both(150);
 }
 
 }  // namespace
