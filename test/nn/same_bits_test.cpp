@@ -10,10 +10,10 @@
 #include <tessera/base/alias.hpp>
 #include <tessera/base/pair_tree.hpp>
 #include <tessera/nn/activation_math.hpp>
-#include <tessera/nn/columns.hpp>
 #include <tessera/nn/exponential.hpp>
 #include <tessera/nn/loss.hpp>
 #include <tessera/nn/products/gemm.hpp>
+#include <tessera/nn/rows.hpp>
 #include <tessera/random/fill.hpp>
 
 #include "device_data.hpp"
@@ -38,20 +38,19 @@ struct ApplyToRow {
   Size n, ahead;
   F f;
 
-  template <class Team>
-  KOKKOS_INLINE_FUNCTION void operator()(const Team& team) const {
+  KOKKOS_INLINE_FUNCTION void operator()(const Row& row) const {
     const T* const from = in;
     T* const to = out;
     const F each = f;
-    detail::for_each_lane(
-        Kokkos::TeamVectorRange(team, n), n, [=](Size j) { to[j] = each(from[j]); }, ahead, from);
+    row.for_each(
+        n, [=](Size j) { to[j] = each(from[j]); }, ahead, from);
   }
 };
 
 template <class T, class F>
 void apply(const Vector<T>& x, const Vector<T>& y, const F& f, Size ahead = 0) {
   const Size n = static_cast<Size>(x.extent(0));
-  for_each_row("apply", 1, n, ApplyToRow<T, F>{x.data(), y.data(), n, ahead, f});
+  for_rows("apply", 1, n, ApplyToRow<T, F>{x.data(), y.data(), n, ahead, f});
 }
 
 // nvcc allows no lambdas for kernels in tests.
@@ -130,11 +129,11 @@ TYPED_TEST(SameBits, LoopsThatAskForElementsAhead) {
     EXPECT_EQ(to_host(y), to_host(expected)) << n;
   }
   // Only matrices beyond the second cache: the next rows, or the same columns of rows ahead.
-  EXPECT_EQ(detail::elements_ahead(1000, 10, 10), 0);
+  EXPECT_EQ(elements_ahead(1000, 10, 10), 0);
   if (!on_host) return;
-  EXPECT_EQ(detail::elements_ahead(1 << 20, 2048, 2048), 512);
-  EXPECT_EQ(detail::elements_ahead(1 << 20, 2048, 1024), 2048);
-  EXPECT_EQ(detail::elements_ahead(1 << 20, 2048, 100), 6 * 2048);
+  EXPECT_EQ(elements_ahead(1 << 20, 2048, 2048), 512);
+  EXPECT_EQ(elements_ahead(1 << 20, 2048, 1024), 2048);
+  EXPECT_EQ(elements_ahead(1 << 20, 2048, 100), 6 * 2048);
 }
 
 /// Returns the product of blocks of matrices with `gap` unused columns before and behind them.
@@ -160,25 +159,18 @@ std::vector<T> product(Trans ta, Trans tb, Size m, Size n, Size k, Size gap,
 
 TYPED_TEST(SameBits, ProductsWithAnyStrides) {
   using T = TypeParam;
-  for (const Trans ta : {Trans::no, Trans::yes})
-    for (const Trans tb : {Trans::no, Trans::yes})
-      for (const Size m : {1, 4, 13})
-        for (const Size n : {1, 3, 16})
-          for (const Size k : {1, 5, 40})
-            for (const Size gap : {1, 3, 16})
-              ASSERT_EQ(product<T>(ta, tb, m, n, k, gap, {}), product<T>(ta, tb, m, n, k, 0, {}))
-                  << m << " x " << n << " x " << k << ", gap " << gap;
-}
-
-/// Rows of a grain times layers of real widths, with the blocks of columns of vocabularies.
-TYPED_TEST(SameBits, ProductsOfRealLayersWithAnyStrides) {
-  using T = TypeParam;
-  for (const auto& [m, n, k] : std::vector<std::array<Size, 3>>{
-           {250, 65, 300}, {2000, 8, 64}, {300, 257, 31}, {64, 250, 257}, {129, 2, 300}})
-    for (const auto& [ta, tb] : std::vector<std::pair<Trans, Trans>>{
-             {Trans::no, Trans::no}, {Trans::no, Trans::yes}, {Trans::yes, Trans::no}})
-      ASSERT_EQ(product<T>(ta, tb, m, n, k, 3, {}), product<T>(ta, tb, m, n, k, 0, {}))
-          << m << " x " << n << " x " << k;
+  // Rows of a grain times layers of real widths, with the blocks of columns of vocabularies.
+  std::vector<std::array<Size, 3>> shapes{
+      {250, 65, 300}, {2000, 8, 64}, {300, 257, 31}, {64, 250, 257}, {129, 2, 300}};
+  for (const Size m : {1, 4, 13})
+    for (const Size n : {1, 3, 16})
+      for (const Size k : {1, 5, 40}) shapes.push_back({m, n, k});
+  for (const auto& [m, n, k] : shapes)
+    for (const Trans ta : {Trans::no, Trans::yes})
+      for (const Trans tb : {Trans::no, Trans::yes})
+        for (const Size gap : {1, 3, 16})
+          ASSERT_EQ(product<T>(ta, tb, m, n, k, gap, {}), product<T>(ta, tb, m, n, k, 0, {}))
+              << m << " x " << n << " x " << k << ", gap " << gap;
 }
 
 /// Returns some columns of a matrix in memory of their own.

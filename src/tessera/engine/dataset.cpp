@@ -7,14 +7,12 @@
 #include <tessera/base/for_each.hpp>
 #include <tessera/data/data_row.hpp>
 #include <tessera/engine/dataset.hpp>
-#include <tessera/nn/columns.hpp>
+#include <tessera/nn/rows.hpp>
 #include <tessera/plan/grains.hpp>
 #include <tessera/random/permutation.hpp>
 
 namespace tessera {
 namespace {
-
-const std::string copy_samples_label = "tessera::copy_samples";  // a step must not allocate it
 
 void check_extent(const char* key, Size got, const char* what, Size wanted) {
   if (got != wanted)
@@ -33,37 +31,27 @@ struct CopiedSamples {
   Key order;
 };
 
-/// Copies positions of one sample to a batch: a first and a second run of its `positions` rows.
-template <class T>
-struct CopySample {
-  const T* from;
-  T* to;
-  CopiedSamples samples;
-  Size positions, columns;
-  Range first, second;
-
-  template <class Team>
-  KOKKOS_INLINE_FUNCTION void operator()(const Team& team) const {
-    const Size i = team.league_rank(), in_order = samples.own.begin + i;
-    const Size number = samples.shuffles ? permuted(samples.order, samples.n, in_order) : in_order;
-    const Size in_first = first.count * columns, in_second = second.count * columns;
-    const T* const sample = from + number * positions * columns;
-    T* const out = to + i * (in_first + in_second);
-    const T* const run = sample + first.begin * columns;
-    const T* const rest = sample + second.begin * columns;
-    detail::for_each_lane(Kokkos::TeamVectorRange(team, in_first), in_first,
-                          [=](Size j) { out[j] = run[j]; });
-    detail::for_each_lane(Kokkos::TeamVectorRange(team, in_second), in_second,
-                          [=](Size j) { out[in_first + j] = rest[j]; });
-  }
-};
-
+/// Copies positions of some samples to a batch: a first and a second run of its `positions` rows.
 template <class T>
 void copy_samples(const Matrix<T>& all, const Matrix<T>& batch, Size positions,
                   const CopiedSamples& samples, Range first, Range second) {
-  const Size columns = static_cast<Size>(all.extent(1));
-  for_each_row(copy_samples_label, samples.own.count, (first.count + second.count) * columns,
-               CopySample<T>{all.data(), batch.data(), samples, positions, columns, first, second});
+  const Size columns = static_cast<Size>(all.extent(1)), in_first = first.count * columns,
+             in_second = second.count * columns;
+  const T* const from = all.data();
+  T* const to = batch.data();
+  for_rows(
+      "tessera::copy_samples"_label, samples.own.count, in_first + in_second,
+      KOKKOS_LAMBDA(const Row& row) {
+        const Size in_order = samples.own.begin + row.number;
+        const Size number =
+            samples.shuffles ? permuted(samples.order, samples.n, in_order) : in_order;
+        const T* const sample = from + number * positions * columns;
+        T* const out = to + row.number * (in_first + in_second);
+        const T *const run = sample + first.begin * columns, *const rest =
+                                                                 sample + second.begin * columns;
+        row.for_each(in_first, [=](Size j) { out[j] = run[j]; });
+        row.for_each(in_second, [=](Size j) { out[in_first + j] = rest[j]; });
+      });
 }
 
 }  // namespace

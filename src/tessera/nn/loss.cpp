@@ -1,28 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <cmath>
-#include <string>
 
 #include <tessera/base/error.hpp>
-#include <tessera/base/for_each.hpp>
 #include <tessera/base/split.hpp>
-#include <tessera/nn/columns.hpp>
 #include <tessera/nn/exponential.hpp>
 #include <tessera/nn/loss.hpp>
+#include <tessera/nn/rows.hpp>
 
 namespace tessera {
 namespace {
-
-// Made once: launches allocate no memory for labels.
-const std::string mse_label = "tessera::mse";
-const std::string mae_label = "tessera::mae";
-const std::string relative_l2_label = "tessera::relative_l2";
-const std::string relative_l2_terms_label = "tessera::relative_l2_terms";
-const std::string bce_label = "tessera::bce";
-const std::string cross_entropy_label = "tessera::cross_entropy";
-const std::string cross_entropy_terms_label = "tessera::cross_entropy_terms";
-const std::string count_targets_label = "tessera::count_targets";
-const std::string poisson_label = "tessera::poisson";
-const std::string solution_error_label = "tessera::solution_error";
 
 using Sum = Kokkos::View<double, Kokkos::LayoutRight, MemSpace>;
 
@@ -31,7 +17,7 @@ template <bool squared, class T>
 void element_loss(Size n, const T* p, const StateOf<T>* t, StateOf<T> scale, const Sum& sum, T* g) {
   using Math = StateOf<T>;
   sum_each(
-      squared ? mse_label : mae_label, n,
+      squared ? "tessera::mse"_label : "tessera::mae"_label, n,
       KOKKOS_LAMBDA(Size i, double& s) {
         using std::fabs;
         const Math d = p[i] - t[i], sign = static_cast<Math>((d > Math(0)) - (d < Math(0)));
@@ -44,70 +30,44 @@ void element_loss(Size n, const T* p, const StateOf<T>* t, StateOf<T> scale, con
 /// |p - t|^2 and |t|^2 of a row.
 struct Squares {
   double difference, target;
-
-  template <class Team, class T>
-  KOKKOS_INLINE_FUNCTION Squares(const Team& team, const T* p, const StateOf<T>* t, Size cols)
-      : difference(detail::reduce_lanes<Kokkos::Sum, double>(team, cols,
-                                                             [=](Size j) {
-                                                               const double d =
-                                                                   static_cast<double>(p[j]) - t[j];
-                                                               return d * d;
-                                                             })),
-        target(detail::reduce_lanes<Kokkos::Sum, double>(
-            team, cols, [=](Size j) { return static_cast<double>(t[j]) * t[j]; })) {}
 };
+template <class T>
+KOKKOS_INLINE_FUNCTION Squares squares_of(const Row& row, const T* p, const StateOf<T>* t,
+                                          Size cols) {
+  const double difference = row.sum<double>(cols, [=](Size j) {
+    const double d = static_cast<double>(p[j]) - t[j];
+    return d * d;
+  });
+  return {difference,
+          row.sum<double>(cols, [=](Size j) { return static_cast<double>(t[j]) * t[j]; })};
+}
 
 /// The derivative of |p - t| / |t| by p is (p - t) / (|p - t| |t|). If the rows are parts of
 /// samples, `terms` has the squares of whole samples, and the loss is divided in their proportion.
 template <class T>
-struct RelativeL2 {
+void relative_l2(Size rows, Size cols, const T* p, const StateOf<T>* t, StateOf<T> scale,
+                 const StateOf<T>* terms, const Sum& sum, T* g) {
   using Math = StateOf<T>;
-  const T* p;
-  const Math* t;
-  Size cols;
-  Math scale;
-  const Math* terms;
-  T* gradient;
-
-  template <class Team>
-  KOKKOS_INLINE_FUNCTION void operator()(const Team& team, Size i, double& s) const {
-    using std::sqrt;
-    const T* const pi = p + i * cols;
-    const Math* const ti = t + i * cols;
-    const Squares own(team, pi, ti, cols);
-    const double difference = terms ? terms[2 * i] : own.difference,
-                 target = terms ? terms[2 * i + 1] : own.target;
-    const double norms = sqrt(difference) * sqrt(target);
-    const double share = terms && difference != 0 ? own.difference / difference : 1;
-    Kokkos::single(Kokkos::PerTeam(team),
-                   [&]() { s += share * (sqrt(difference) / sqrt(target)); });
-    if (!gradient) return;
-    const double factor = difference == 0 ? 0 : scale / norms;
-    T* const out = gradient + i * cols;
-    detail::for_each_lane(Kokkos::TeamVectorRange(team, cols), cols,
-                          [=](Size j) { out[j] = static_cast<Math>((pi[j] - ti[j]) * factor); });
-  }
-};
-
-/// Writes the squares of each row.
-template <class T>
-struct RelativeL2Terms {
-  const T* p;
-  const StateOf<T>* t;
-  Size cols;
-  StateOf<T>* terms;
-
-  template <class Team>
-  KOKKOS_INLINE_FUNCTION void operator()(const Team& team) const {
-    const Size i = team.league_rank();
-    const Squares own(team, p + i * cols, t + i * cols, cols);
-    StateOf<T>* const out = terms + 2 * i;
-    Kokkos::single(Kokkos::PerTeam(team), [=]() {
-      out[0] = static_cast<StateOf<T>>(own.difference);
-      out[1] = static_cast<StateOf<T>>(own.target);
-    });
-  }
-};
+  sum_rows(
+      "tessera::relative_l2"_label, rows, cols,
+      KOKKOS_LAMBDA(const Row& row, double& s) {
+        using std::sqrt;
+        const Size at = row.number * cols;
+        const T* const pi = p + at;
+        const Math* const ti = t + at;
+        const Squares own = squares_of(row, pi, ti, cols);
+        const double difference = terms ? terms[2 * row.number] : own.difference,
+                     target = terms ? terms[2 * row.number + 1] : own.target;
+        const double norms = sqrt(difference) * sqrt(target);
+        const double share = terms && difference != 0 ? own.difference / difference : 1;
+        row.once([&]() { s += share * (sqrt(difference) / sqrt(target)); });
+        if (!g) return;
+        const double factor = difference == 0 ? 0 : scale / norms;
+        T* const out = g + at;
+        row.for_each(cols, [=](Size j) { out[j] = static_cast<Math>((pi[j] - ti[j]) * factor); });
+      },
+      sum);
+}
 
 /// max(l, 0) - l t + log(1 + exp(-|l|)) of logits l; its derivative is sigmoid(l) - t.
 template <class T>
@@ -115,7 +75,7 @@ void binary_cross_entropy(Size n, const T* p, const StateOf<T>* t, StateOf<T> sc
                           T* g) {
   using Math = StateOf<T>;
   sum_each(
-      bce_label, n,
+      "tessera::bce"_label, n,
       KOKKOS_LAMBDA(Size i, double& s) {
         using std::log1p;
         const Math l = p[i];
@@ -133,7 +93,7 @@ void poisson(Size rows, Size cols, const T* p, const StateOf<T>* t, StateOf<T> s
   using Math = StateOf<T>;
   const Size dimensions = (cols - 2) / 2, last = cols - 1;
   sum_each(
-      poisson_label, rows,
+      "tessera::poisson"_label, rows,
       KOKKOS_LAMBDA(Size i, double& s) {
         const T* const pi = p + i * cols;
         const Math* const ti = t + i * cols;
@@ -150,126 +110,116 @@ void poisson(Size rows, Size cols, const T* p, const StateOf<T>* t, StateOf<T> s
       sum, rows * cols);
 }
 
-/// A team per row of logits. A rank may have only some of the columns.
+/// The largest logit of a row, the sum of exp(logit - largest), and the target's logit or 0.
+template <class Math>
+struct ClassTerms {
+  Math largest, sum, right;
+};
+
+/// `right`: column of the target, which need not be among the `cols` columns.
 template <class T>
-struct CrossEntropy {
+KOKKOS_INLINE_FUNCTION ClassTerms<StateOf<T>> class_terms(const Row& row, const T* logits,
+                                                          Size cols, Size right) {
   using Math = StateOf<T>;
-  const T* logits = nullptr;
-  const Math* target = nullptr;
-  Size cols = 0, first = 0, classes = 0;
-  const Math* terms = nullptr;  ///< (rows, 3 blocks) of all columns, or null
-  Size blocks = 0;
-  Math scale = 0;
-  T* gradient = nullptr;
-  Math ignored =
-      Kokkos::Experimental::quiet_NaN_v<Math>;  ///< target of rows that do not count, or NaN
-  const double* counted = nullptr;  ///< targets of the batch that count, or null if all do
-  double targets = 0;               ///< all targets of the batch
-  bool averages = true;             ///< `counted` divides the gradient as well
+  const Math largest = row.max<Math>(cols, [=](Size j) { return Math(logits[j]); });
+  const Math sum = row.sum_in_order<Math>(
+      cols, [=](Size j) { return detail::exp_of_nonpositive(Math(logits[j]) - largest); });
+  return {largest, sum, right >= 0 && right < cols ? Math(logits[right]) : Math(0)};
+}
 
-  struct Terms {
-    Math largest, sum, right;  ///< sum: of exp(logit - largest)
-  };
-
-  template <class Team>
-  KOKKOS_INLINE_FUNCTION Terms of_columns(const Team& team, Size i, Range columns) const {
-    const T* const row = logits + i * cols + columns.begin;
-    Math largest, sum = 0;
-    Kokkos::parallel_reduce(
-        Kokkos::TeamVectorRange(team, columns.count),
-        [=](Size j, Math& most) { most = row[j] > most ? Math(row[j]) : most; },
-        Kokkos::Max<Math>(largest));
-    Kokkos::parallel_reduce(
-        Kokkos::TeamVectorRange(team, columns.count),
-        [=](Size j, Math& part) { part += detail::exp_of_nonpositive(Math(row[j]) - largest); },
-        sum);
-    const Size right = static_cast<Size>(target[i]) - first - columns.begin;
-    return {largest, sum, right >= 0 && right < columns.count ? Math(row[right]) : Math(0)};
+/// Returns the terms of all columns from those of blocks of them.
+template <class Math>
+KOKKOS_INLINE_FUNCTION ClassTerms<Math> joined_terms(const Math* terms, Size blocks) {
+  ClassTerms<Math> all{terms[0], 0, 0};
+  for (Size r = 1; r < blocks; ++r)
+    all.largest = terms[3 * r] > all.largest ? terms[3 * r] : all.largest;
+  for (Size r = 0; r < blocks; ++r) {
+    all.sum += terms[3 * r + 1] * detail::exp_of_nonpositive(terms[3 * r] - all.largest);
+    all.right += terms[3 * r + 2];
   }
+  return all;
+}
 
-  KOKKOS_INLINE_FUNCTION Terms of_blocks(Size i) const {
-    const Math* const given = terms + i * 3 * blocks;
-    Terms all{given[0], 0, 0};
-    for (Size r = 1; r < blocks; ++r)
-      all.largest = given[3 * r] > all.largest ? given[3 * r] : all.largest;
-    for (Size r = 0; r < blocks; ++r) {
-      all.sum += given[3 * r + 1] * detail::exp_of_nonpositive(given[3 * r] - all.largest);
-      all.right += given[3 * r + 2];
-    }
-    return all;
-  }
-
-  template <class Team>
-  KOKKOS_INLINE_FUNCTION void operator()(const Team& team, Size i, double& s) const {
-    using std::log;
-    const Math wanted = target[i];
-    if (wanted == ignored) {
-      T* const all = gradient;
-      if (all)
-        Kokkos::parallel_for(Kokkos::TeamVectorRange(team, cols),
-                             [=, width = cols](Size j) { all[i * width + j] = Math(0); });
-      return;
-    }
-    const Terms t = terms ? of_blocks(i) : of_columns(team, i, {0, cols});
-    const double weight = counted ? targets / (*counted > 1 ? *counted : 1) : 1;
-    const bool is_class = wanted >= Math(0) && wanted < static_cast<Math>(classes);
-    const double right = is_class ? t.right : Kokkos::Experimental::quiet_NaN_v<double>;
-    Kokkos::single(Kokkos::PerTeam(team),
-                   [&]() { s += weight * (log(double(t.sum)) + t.largest - right); });
-    if (!gradient) return;
-    const T* const row = logits + i * cols;
-    T* const out = gradient + i * cols;
-    const Math less = averages ? static_cast<Math>(scale * weight) : scale;
-    const Math factor = less / t.sum, largest = t.largest;
-    const Size hit = static_cast<Size>(wanted) - first;
-    Kokkos::parallel_for(Kokkos::TeamVectorRange(team, cols), [=](Size j) {
-      const Math share = factor * detail::exp_of_nonpositive(Math(row[j]) - largest);
-      out[j] = j == hit ? share - less : share;
-    });
-  }
-};
-
-/// Computes the terms that ranks exchange, of `of.blocks` balanced blocks of their columns.
 template <class T>
-struct CrossEntropyTerms {
-  CrossEntropy<T> of;
-  StateOf<T>* terms;
-
-  template <class Team>
-  KOKKOS_INLINE_FUNCTION void operator()(const Team& team) const {
-    const Size i = team.league_rank();
-    for (Size b = 0; b < of.blocks; ++b) {
-      const auto t = of.of_columns(team, i, balanced_split(of.cols, of.blocks, b));
-      StateOf<T>* const out = terms + 3 * (of.blocks * i + b);
-      Kokkos::single(Kokkos::PerTeam(team), [=]() {
-        out[0] = t.largest;
-        out[1] = t.sum;
-        out[2] = t.right;
-      });
-    }
-  }
-};
+void cross_entropy(Size rows, Size cols, const T* p, const StateOf<T>* t, StateOf<T> scale,
+                   const LossDetails<StateOf<T>>& details, const Sum& sum, T* g) {
+  using Math = StateOf<T>;
+  const Size first = details.first_class, classes = details.classes < 0 ? cols : details.classes,
+             blocks = static_cast<Size>(details.terms.extent(1)) / 3;
+  const Math *const terms = details.terms.data(), ignored = static_cast<Math>(details.ignored);
+  const double *const counted = details.counted, targets = static_cast<double>(details.targets);
+  const bool averages = details.averages;
+  // The order of the sum over rows depends on the columns of all ranks, not on the rank's own.
+  sum_rows(
+      "tessera::cross_entropy"_label, rows, classes,
+      KOKKOS_LAMBDA(const Row& row, double& s) {
+        using std::log;
+        const T* const in = p + row.number * cols;
+        T* const out = g ? g + row.number * cols : nullptr;
+        const Math wanted = t[row.number];
+        if (wanted == ignored) {
+          if (out) row.for_each(cols, [=](Size j) { out[j] = Math(0); });
+          return;
+        }
+        const Size hit = static_cast<Size>(wanted) - first;
+        const ClassTerms<Math> all = terms ? joined_terms(terms + row.number * 3 * blocks, blocks)
+                                           : class_terms(row, in, cols, hit);
+        const double weight = counted ? targets / (*counted > 1 ? *counted : 1) : 1;
+        const bool is_class = wanted >= Math(0) && wanted < static_cast<Math>(classes);
+        const double right = is_class ? all.right : Kokkos::Experimental::quiet_NaN_v<double>;
+        row.once([&]() { s += weight * (log(double(all.sum)) + all.largest - right); });
+        if (!out) return;
+        const Math less = averages ? static_cast<Math>(scale * weight) : scale;
+        const Math factor = less / all.sum, largest = all.largest;
+        row.for_each(cols, [=](Size j) {
+          const Math share = factor * detail::exp_of_nonpositive(Math(in[j]) - largest);
+          out[j] = j == hit ? share - less : share;
+        });
+      },
+      sum);
+}
 
 }  // namespace
 
 template <class T>
 void cross_entropy_terms(const Matrix<const T>& logits, const Matrix<const StateOf<T>>& target,
                          Size first_class, const Matrix<StateOf<T>>& terms) {
-  const Size rows = logits.extent(0), cols = logits.extent(1);
-  const CrossEntropy<T> of{.logits = logits.data(),
-                           .target = target.data(),
-                           .cols = cols,
-                           .first = first_class,
-                           .blocks = static_cast<Size>(terms.extent(1)) / 3};
-  for_each_row(cross_entropy_terms_label, rows, cols, CrossEntropyTerms<T>{of, terms.data()});
+  using Math = StateOf<T>;
+  const Size rows = logits.extent(0), cols = logits.extent(1),
+             blocks = static_cast<Size>(terms.extent(1)) / 3;
+  const T* const p = logits.data();
+  const Math* const t = target.data();
+  Math* const out = terms.data();
+  for_rows(
+      "tessera::cross_entropy_terms"_label, rows, cols, KOKKOS_LAMBDA(const Row& row) {
+        const Size right = static_cast<Size>(t[row.number]) - first_class;
+        for (Size b = 0; b < blocks; ++b) {
+          const Range block = balanced_split(cols, blocks, b);
+          const ClassTerms<Math> made = class_terms(row, p + row.number * cols + block.begin,
+                                                    block.count, right - block.begin);
+          Math* const to = out + 3 * (blocks * row.number + b);
+          row.once([=]() { to[0] = made.largest, to[1] = made.sum, to[2] = made.right; });
+        }
+      });
 }
 
 template <class T>
 void relative_l2_terms(const Matrix<const T>& prediction, const Matrix<const StateOf<T>>& target,
                        const Matrix<StateOf<T>>& terms) {
+  using Math = StateOf<T>;
   const Size rows = prediction.extent(0), cols = prediction.extent(1);
-  for_each_row(relative_l2_terms_label, rows, cols,
-               RelativeL2Terms<T>{prediction.data(), target.data(), cols, terms.data()});
+  const T* const p = prediction.data();
+  const Math* const t = target.data();
+  Math* const out = terms.data();
+  for_rows(
+      "tessera::relative_l2_terms"_label, rows, cols, KOKKOS_LAMBDA(const Row& row) {
+        const Squares own = squares_of(row, p + row.number * cols, t + row.number * cols, cols);
+        Math* const to = out + 2 * row.number;
+        row.once([=]() {
+          to[0] = static_cast<Math>(own.difference);
+          to[1] = static_cast<Math>(own.target);
+        });
+      });
 }
 
 template <class State>
@@ -278,7 +228,7 @@ void count_targets(const Matrix<const State>& target, double ignored, const Vect
   const State* const t = target.data();
   const State number = static_cast<State>(ignored);
   sum_each(
-      count_targets_label, target.extent(0) * target.extent(1),
+      "tessera::count_targets"_label, target.extent(0) * target.extent(1),
       KOKKOS_LAMBDA(Size i, double& count) { count += t[i] == number ? 0 : 1; },
       Sum(sums.data() + slot));
 }
@@ -292,7 +242,7 @@ void add_solution_error(const Matrix<const T>& prediction, const Matrix<const St
   double* const out = sums.data() + slot;
   // One thread fixes the order of the sums. Validations are rare.
   for_each(
-      solution_error_label, 1,
+      "tessera::solution_error"_label, 1,
       KOKKOS_LAMBDA(Size) {
         for (Size i = 0; i < rows; ++i) {
           const double solution = t[i * cols + 1], error = p[i * cols] - solution;
@@ -325,29 +275,11 @@ void loss_and_gradient(LossKind kind, const Matrix<const T>& prediction,
     case LossKind::mae:
       return element_loss<false>(rows * cols, p, t, scale, sum, g);
     case LossKind::relative_l2:
-      return sum_each_row(relative_l2_label, rows, cols,
-                          RelativeL2<T>{p, t, cols, scale, details.terms.data(), g}, sum);
+      return relative_l2(rows, cols, p, t, scale, details.terms.data(), sum, g);
     case LossKind::bce:
       return binary_cross_entropy(rows * cols, p, t, scale, sum, g);
-    case LossKind::cross_entropy: {
-      const Size classes = details.classes < 0 ? cols : details.classes;
-      // The order of the sum over rows depends on the columns of all ranks, not on the rank's own.
-      return sum_each_row(cross_entropy_label, rows, classes,
-                          CrossEntropy<T>{.logits = p,
-                                          .target = t,
-                                          .cols = cols,
-                                          .first = details.first_class,
-                                          .classes = classes,
-                                          .terms = details.terms.data(),
-                                          .blocks = static_cast<Size>(details.terms.extent(1)) / 3,
-                                          .scale = scale,
-                                          .gradient = g,
-                                          .ignored = static_cast<StateOf<T>>(details.ignored),
-                                          .counted = details.counted,
-                                          .targets = static_cast<double>(details.targets),
-                                          .averages = details.averages},
-                          sum);
-    }
+    case LossKind::cross_entropy:
+      return cross_entropy(rows, cols, p, t, scale, details, sum, g);
     case LossKind::poisson:
       return poisson(rows, cols, p, t, scale, details.boundary_weight, sum, g);
   }

@@ -1,15 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <string>
 #include <utility>
 
-#include <tessera/base/for_each.hpp>
 #include <tessera/nn/layers/layer_call.hpp>
 #include <tessera/nn/layers/layers.hpp>
+#include <tessera/nn/rows.hpp>
 
 namespace tessera {
 namespace {
-
-const std::string add_label = "tessera::add";  // made once: launches allocate nothing
 
 /// y may alias b.
 template <class T>
@@ -17,7 +14,7 @@ void add_forward(const LayerCall<T>& call) {
   const T *const a = call.inputs[0].data(), *const b = call.inputs[1].data();
   T* const y = call.output.data();
   for_each(
-      add_label, call.output.extent(0) * call.output.extent(1),
+      "tessera::add"_label, call.output.extent(0) * call.output.extent(1),
       KOKKOS_LAMBDA(Size i) { y[i] = static_cast<StateOf<T>>(a[i]) + b[i]; });
 }
 

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <cmath>
-#include <string>
 #include <utility>
 #include <vector>
 
@@ -13,11 +12,6 @@
 
 namespace tessera {
 namespace {
-
-// Made once: launches allocate no memory for labels.
-const std::string attention_softmax_label = "tessera::attention_softmax";
-const std::string attention_scores_label = "tessera::attention_score_gradients";
-const std::string attention_store_label = "tessera::attention_store";
 
 using detail::AttentionBlock;
 using detail::AttentionRuns;
@@ -141,8 +135,7 @@ class Attention {
             const Heads<T> p = probabilities(block);
             const Heads<State> sum = query_sums(heads, output(block.queries), block.queries);
             const bool is_first = block.is_first && call_.ring.is_first;
-            for_each_row(attention_softmax_label, heads.count * scores.rows, scores.cols,
-                         detail::AddToSoftmax<T>{scores, p.rows(), sum.rows(), d_, is_first});
+            detail::add_to_softmax<T>(scores, p.rows(), sum.rows(), d_, is_first);
             multiply(heads, Trans::no, Trans::no, p, value(heads, block.keys), is_first ? 0 : 1,
                      sum);
           },
@@ -225,9 +218,13 @@ class Attention {
     const Heads<State> s = squares<State>(0, block);
     multiply(heads, Trans::no, Trans::yes, part(call_.inputs[0], 3, 0, heads, block.queries),
              key(heads, block.keys), 0, s);
-    return {s.rows(),         block.queries.count,
-            block.keys.count, block.seen,
-            scale_,           statistics_of(heads, block.queries).rows()};
+    return {s.rows(),
+            heads.count,
+            block.queries.count,
+            block.keys.count,
+            block.seen,
+            scale_,
+            statistics_of(heads, block.queries).rows()};
   }
 
   /// Returns p and the gradients of the scores.
@@ -241,9 +238,7 @@ class Attention {
     if constexpr (is_half_v<T>)
       ds.first = alias_matrix(p.first.data() + at_once_ * square_, scores.rows, scores.cols);
     const Heads<const T> y = part(Matrix<const T>(call_.output), 1, 0, heads, block.queries);
-    for_each_row(
-        attention_scores_label, heads.count * scores.rows, scores.cols,
-        detail::ScoreGradients<T>{scores, dp.rows(), p.rows(), ds.rows(), y.rows(), dy.rows(), d_});
+    detail::score_gradients<T>(scores, dp.rows(), p.rows(), ds.rows(), y.rows(), dy.rows(), d_);
     return {p, ds};
   }
 
@@ -251,9 +246,8 @@ class Attention {
   /// statistics.
   void store(const HeadGroup& heads, const Heads<State>& sums, const Heads<T>& to,
              const detail::HeadRows<State>& statistics = {}) const {
-    const Size rows = static_cast<Size>(to.first.extent(0));
-    for_each_row(attention_store_label, heads.count * rows, d_,
-                 detail::StoreRows<T>{sums.rows(), statistics, to.rows(), rows, d_});
+    detail::store_rows<T>(heads.count, static_cast<Size>(to.first.extent(0)), d_, sums.rows(),
+                          statistics, to.rows());
   }
 
   /// Returns the `number`-th of the `of_head` groups of d columns that each head has.

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <string>
 #include <utility>
 
 #include <tessera/nn/layers/expert_slots.hpp>
@@ -8,58 +7,49 @@
 namespace tessera {
 namespace {
 
-// Made once: launches allocate no memory for labels.
-const std::string combine_forward_label = "tessera::combine";
-const std::string combine_slots_label = "tessera::combine_slot_gradients";
-const std::string combine_gates_label = "tessera::combine_gate_gradients";
-
 template <class T>
 void combine_forward(const LayerCall<T>& call) {
   call.with_output([&](const auto& y) {
-    detail::sum_slots<T>(combine_forward_label, detail::slots_of(call), call.inputs[0],
+    detail::sum_slots<T>("tessera::combine"_label, detail::slots_of(call), call.inputs[0],
                          call.inputs[1].data(), y);
   });
 }
 
 /// dgate = x dy for the experts of a row, and 0 for the others.
 template <class T, class G>
-struct GateGradients {
-  const T *x, *dy;
-  G* dgates;
-  detail::ExpertSlots slots;
-
-  template <class Team>
-  KOKKOS_INLINE_FUNCTION void operator()(const Team& team) const {
-    using Math = StateOf<T>;
-    const Size row = team.league_rank(), width = slots.width;
-    const T* const above = dy + row * width;
-    G* const to = dgates + row * slots.experts;
-    const auto places = slots.of(row);
-    detail::for_each_lane(Kokkos::TeamVectorRange(team, slots.experts), slots.experts,
-                          [=](Size e) { to[e] = Math(0); });
-    team.team_barrier();
-    for (Size i = 0; i < places.count; ++i) {
-      const T* const from = x + places.begin[i];
-      const Math product = detail::reduce_lanes<Kokkos::Sum, Math>(
-          team, width, [=](Size j) { return static_cast<Math>(from[j]) * above[j]; });
-      Kokkos::single(Kokkos::PerTeam(team), [=] { to[places.expert[i]] = product; });
-    }
-  }
-};
+void gate_gradients(const detail::ExpertSlots& slots, const Matrix<const T>& x,
+                    const Matrix<const T>& dy, const Matrix<G>& dgates) {
+  using Math = StateOf<T>;
+  const Size width = slots.width;
+  const T *const filled = x.data(), *const gradients = dy.data();
+  G* const out = dgates.data();
+  for_rows(
+      "tessera::combine_gate_gradients"_label, dgates.extent(0), width,
+      KOKKOS_LAMBDA(const Row& row) {
+        const T* const above = gradients + row.number * width;
+        G* const to = out + row.number * slots.experts;
+        const auto places = slots.of(row.number);
+        row.for_each(slots.experts, [=](Size e) { to[e] = Math(0); });
+        row.wait();
+        for (Size i = 0; i < places.count; ++i) {
+          const T* const from = filled + places.begin[i];
+          const Math product =
+              row.sum<Math>(width, [=](Size j) { return static_cast<Math>(from[j]) * above[j]; });
+          row.once([=] { to[places.expert[i]] = product; });
+        }
+      });
+}
 
 /// dx = gate dy in the slots of a row.
 template <class T>
 void combine_backward(const LayerCall<T>& call) {
   const auto slots = detail::slots_of(call);
   call.with_input_gradient(0, [&](const auto& dx) {
-    detail::fill_slots<T>(combine_slots_label, slots, call.output_gradient, call.inputs[1].data(),
-                          dx);
+    detail::fill_slots<T>("tessera::combine_slot_gradients"_label, slots, call.output_gradient,
+                          call.inputs[1].data(), dx);
   });
   call.with_input_gradient(1, [&](const auto& dgates) {
-    using G = typename std::decay_t<decltype(dgates)>::value_type;
-    for_each_row(combine_gates_label, dgates.extent(0), slots.width,
-                 GateGradients<T, G>{call.inputs[0].data(), call.output_gradient.data(),
-                                     dgates.data(), slots});
+    gate_gradients<T>(slots, call.inputs[0], call.output_gradient, dgates);
   });
 }
 

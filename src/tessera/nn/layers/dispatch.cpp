@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <string>
 #include <utility>
 
 #include <tessera/nn/layers/expert_slots.hpp>
@@ -8,15 +7,11 @@
 namespace tessera {
 namespace {
 
-// Made once: launches allocate no memory for labels.
-const std::string dispatch_forward_label = "tessera::dispatch";
-const std::string dispatch_backward_label = "tessera::dispatch_backward";
-
 template <class T>
 void dispatch_forward(const LayerCall<T>& call) {
   call.with_output([&](const auto& filled) {
-    detail::fill_slots<T>(dispatch_forward_label, detail::slots_of(call), call.inputs[0], nullptr,
-                          filled);
+    detail::fill_slots<T>("tessera::dispatch"_label, detail::slots_of(call), call.inputs[0],
+                          nullptr, filled);
   });
 }
 
@@ -24,8 +19,8 @@ void dispatch_forward(const LayerCall<T>& call) {
 template <class T>
 void dispatch_backward(const LayerCall<T>& call) {
   call.with_input_gradient(0, [&](const auto& dx) {
-    detail::sum_slots<T>(dispatch_backward_label, detail::slots_of(call), call.output_gradient,
-                         nullptr, dx);
+    detail::sum_slots<T>("tessera::dispatch_backward"_label, detail::slots_of(call),
+                         call.output_gradient, nullptr, dx);
   });
 }
 

@@ -1,19 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <string>
 #include <utility>
 
-#include <tessera/base/for_each.hpp>
-#include <tessera/nn/columns.hpp>
 #include <tessera/nn/layers/layer_call.hpp>
 #include <tessera/nn/layers/layers.hpp>
+#include <tessera/nn/rows.hpp>
 
 namespace tessera {
 namespace {
-
-// Made once: launches allocate no memory for labels.
-const std::string embedding_forward_label = "tessera::embedding";
-const std::string embedding_table_label = "tessera::embedding_table_gradient";
-const std::string embedding_position_label = "tessera::embedding_position_gradient";
 
 /// The positions of the rows of a sample: two runs.
 struct RowPositions {
@@ -34,108 +27,81 @@ struct RowPositions {
   }
 };
 
-/// A row of y = table[x] + position. A rank adds the rows of the table that it has, and the rank
-/// with row 0 adds the positions. Numbers that are no class give NaN.
-template <class T, class Y>
-struct LookUp {
-  using Math = StateOf<T>;
-  const Math* x;
-  const T *table, *position;
-  Y* y;
-  Size width, context, classes, first, own;
-  RowPositions positions;
-
-  template <class Team>
-  KOKKOS_INLINE_FUNCTION void operator()(const Team& team) const {
-    const Size row = team.league_rank();
-    const Math number = x[row];
-    const bool is_class = number >= Math(0) && number < static_cast<Math>(classes);
-    const Size at = is_class ? static_cast<Size>(number) - first : Size(-1);
-    const T* const entry = at >= 0 && at < own ? table + at * width : nullptr;
-    const T* const place = first == 0 ? position + positions.of(row % context) * width : nullptr;
-    Y* const to = y + row * width;
-    const auto columns = Kokkos::TeamVectorRange(team, width);
-    // Two loops: compilers do not vectorise a loop with choices inside.
-    if (entry && place)
-      return detail::for_each_lane(columns, width,
-                                   [=](Size j) { to[j] = Math(place[j]) + entry[j]; });
-    detail::for_each_lane(columns, width, [=](Size j) {
-      const Math sum = (place ? Math(place[j]) : Math(0)) + (entry ? Math(entry[j]) : Math(0));
-      to[j] = is_class ? sum : Kokkos::Experimental::quiet_NaN_v<Math>;
-    });
-  }
-};
-
+/// y = table[x] + position. A rank adds the rows of the table that it has, and the rank with row 0
+/// adds the positions. Numbers that are no class give NaN.
 template <class T, class Y>
 void look_up(const LayerCall<T>& call, Y* y) {
-  const Size width = call.layer.out(), context = call.layer.positions();
-  const Range own = call.layer.part('v');
-  for_each_row(embedding_forward_label, call.samples * context, width,
-               LookUp<T, Y>{call.batch.x.data(), call.parameters[0].data(),
-                            call.parameters[1].data(), y, width, context, call.layer.whole('v'),
-                            own.begin, own.count, RowPositions(call.layer)});
+  using Math = StateOf<T>;
+  const LayerSpec& layer = call.layer;
+  const Size width = layer.out(), context = layer.positions(), classes = layer.whole('v');
+  const Range own = layer.part('v');
+  const RowPositions positions(layer);
+  const Math* const x = call.batch.x.data();
+  const T *const table = call.parameters[0].data(), *const position = call.parameters[1].data();
+  for_rows(
+      "tessera::embedding"_label, call.samples * context, width, KOKKOS_LAMBDA(const Row& row) {
+        const Math number = x[row.number];
+        const bool is_class = number >= Math(0) && number < static_cast<Math>(classes);
+        const Size at = is_class ? static_cast<Size>(number) - own.begin : Size(-1);
+        const T* const entry = at >= 0 && at < own.count ? table + at * width : nullptr;
+        const T* const place =
+            own.begin == 0 ? position + positions.of(row.number % context) * width : nullptr;
+        Y* const to = y + row.number * width;
+        // Two loops: compilers do not vectorise a loop with choices inside.
+        if (entry && place)
+          return row.for_each(width, [=](Size j) { to[j] = Math(place[j]) + entry[j]; });
+        row.for_each(width, [=](Size j) {
+          const Math sum = (place ? Math(place[j]) : Math(0)) + (entry ? Math(entry[j]) : Math(0));
+          to[j] = is_class ? sum : Kokkos::Experimental::quiet_NaN_v<Math>;
+        });
+      });
 }
 
 /// table[x[i]] += dy[i]. Each team has a part of the table and a block of columns, so that every
-/// sum adds the rows in order, for any number of threads.
+/// sum adds the rows in order, for any number of threads. Blocks of columns keep a core's part of
+/// the table in its cache; a GPU needs many teams.
 template <class T>
-struct TableGradient {
+void table_gradient(const LayerCall<T>& call) {
   using Math = StateOf<T>;
-  const Math* x;
-  const T* dy;
-  Math* table;
-  Size rows, width, parts, block, first, own;
-  bool add;
-
-  KOKKOS_INLINE_FUNCTION Size blocks() const { return (width + block - 1) / block; }
-
-  template <class Team>
-  KOKKOS_INLINE_FUNCTION void operator()(const Team& team) const {
-    const Range entries = balanced_split(own, parts, team.league_rank() / blocks());
-    const Size begin = team.league_rank() % blocks() * block;
-    const Size count = begin + block < width ? block : width - begin;
-    const auto columns = Kokkos::TeamVectorRange(team, count);
-    for (Size at = entries.begin; at < entries.end() && !add; ++at) {
-      Math* const to = table + at * width + begin;
-      detail::for_each_lane(columns, count, [=](Size j) { to[j] = 0; });
-    }
-    for (Size i = 0; i < rows; ++i) {
-      const Size at = static_cast<Size>(x[i]) - first;
-      if (at < entries.begin || at >= entries.end()) continue;
-      Math* const to = table + at * width + begin;
-      const T* const from = dy + i * width + begin;
-      detail::for_each_lane(columns, count, [=](Size j) { to[j] += from[j]; });
-    }
-  }
-};
-
-template <class T>
-void embedding_backward(const LayerCall<T>& call) {
-  using Math = StateOf<T>;
-  const Size width = call.layer.out(), context = call.layer.positions(), samples = call.samples;
-  const Size rows = samples * context;
-  const auto [first, own] = call.layer.part('v');
+  const Size width = call.layer.out(), rows = call.samples * call.layer.positions();
+  const Range own = call.layer.part('v');
+  const Size parts = on_host ? 1 : own.count, block = on_host ? 64 : width,
+             blocks = (width + block - 1) / block;
+  const Math* const x = call.batch.x.data();
   const T* const dy = call.output_gradient.data();
-  // Blocks of columns keep a core's part of the table in its cache; a GPU needs many teams.
-  const Size parts = on_host ? 1 : own, block = on_host ? 64 : width;
-  const TableGradient<T> table{call.batch.x.data(),
-                               dy,
-                               call.parameter_gradients[0].data(),
-                               rows,
-                               width,
-                               parts,
-                               block,
-                               first,
-                               own,
-                               call.add_parameter_gradients};
-  for_each_row(embedding_table_label, parts * table.blocks(), on_host ? rows * block : width,
-               table);
+  Math* const table = call.parameter_gradients[0].data();
+  const bool add = call.add_parameter_gradients;
+  for_rows(
+      "tessera::embedding_table_gradient"_label, parts * blocks, on_host ? rows * block : width,
+      KOKKOS_LAMBDA(const Row& team) {
+        const Range entries = balanced_split(own.count, parts, team.number / blocks);
+        const Size begin = team.number % blocks * block;
+        const Size count = begin + block < width ? block : width - begin;
+        for (Size at = entries.begin; at < entries.end() && !add; ++at) {
+          Math* const to = table + at * width + begin;
+          team.for_each(count, [=](Size j) { to[j] = 0; });
+        }
+        for (Size i = 0; i < rows; ++i) {
+          const Size at = static_cast<Size>(x[i]) - own.begin;
+          if (at < entries.begin || at >= entries.end()) continue;
+          Math* const to = table + at * width + begin;
+          const T* const from = dy + i * width + begin;
+          team.for_each(count, [=](Size j) { to[j] += from[j]; });
+        }
+      });
+}
+
+template <class T>
+void position_gradient(const LayerCall<T>& call) {
+  using Math = StateOf<T>;
+  const Size width = call.layer.out(), samples = call.samples,
+             elements = call.layer.positions() * width;
+  const T* const dy = call.output_gradient.data();
   Math* const position = call.parameter_gradients[1].data();
-  const Size elements = context * width;
   const bool add = call.add_parameter_gradients;
   const RowPositions positions(call.layer);
   for_each(
-      embedding_position_label, call.layer.parameters[1].shape[0] * width,
+      "tessera::embedding_position_gradient"_label, call.layer.parameters[1].shape[0] * width,
       KOKKOS_LAMBDA(Size i) {
         Math sum = add ? position[i] : Math(0);
         const Size row = positions.row_of(i / width);
@@ -158,7 +124,7 @@ constexpr LayerRow embedding_row{
     .reads_inputs = always,
     .forward =
         [](const auto& call) { call.with_output([&](const auto& y) { look_up(call, y.data()); }); },
-    .backward = [](const auto& call) { embedding_backward(call); }};
+    .backward = [](const auto& call) { table_gradient(call), position_gradient(call); }};
 
 }  // namespace
 

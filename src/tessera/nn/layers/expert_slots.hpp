@@ -7,11 +7,10 @@
 #include <string>
 
 #include <tessera/base/alias.hpp>
-#include <tessera/base/for_each.hpp>
-#include <tessera/nn/columns.hpp>
 #include <tessera/nn/layers/layer_call.hpp>
 #include <tessera/nn/layers/layers.hpp>
 #include <tessera/nn/layers/shared_rows.hpp>
+#include <tessera/nn/rows.hpp>
 
 namespace tessera::detail {
 
@@ -40,6 +39,11 @@ struct ExpertSlots {
       places.begin[places.count++] = (slot(sample, number) * own + e - first) * width;
     }
     return places;
+  }
+  /// Returns the gates of a row, or null if `gates` is null.
+  template <class T>
+  KOKKOS_INLINE_FUNCTION const T* gates_of(const T* gates, Size row) const {
+    return gates ? gates + rows.of_own(row) * experts : nullptr;
   }
   /// Returns the row of a slot of a sample.
   KOKKOS_INLINE_FUNCTION Size slot(Size sample, Size number) const {
@@ -109,13 +113,12 @@ inline Size slots_scratch(const LayerSpec& layer, Size samples) {
 /// Numbers the slots in the scratch memory of a layer whose second input has the gates.
 template <class T>
 ExpertSlots slots_of(const LayerCall<T>& call) {
-  static const std::string label = "tessera::number_slots";
   const LayerSpec& layer = call.layer;
   const Size experts = layer.size("f"), capacity = layer.size("k");
   const Range own = layer.part('e');
   const SharedRows rows(layer, layer.size("t"), call.samples);
   auto* const numbers = reinterpret_cast<std::int32_t*>(call.scratch.data());
-  for_each(label, call.samples * SomeExperts::parts(experts),
+  for_each("tessera::number_slots"_label, call.samples * SomeExperts::parts(experts),
            NumberSlots<T>{call.inputs[1].data(), numbers, experts, capacity, rows},
            slots_scratch(layer, call.samples));
   return {numbers, experts, own.begin, own.count, rows, capacity, layer.size("c")};
@@ -128,76 +131,56 @@ inline PassCount slots_functions(const LayerSpec& layer, Size samples, PassCount
   return {sums.forward * rows, sums.backward * rows};
 }
 
-/// Copies a row to its slots, times the gates if there are any.
-template <class T, class Y>
-struct FillSlots {
-  const T *rows, *gates;
-  Y* filled;
-  ExpertSlots slots;
-
-  template <class Team>
-  KOKKOS_INLINE_FUNCTION void operator()(const Team& team) const {
-    using Math = StateOf<T>;
-    const Size row = team.league_rank(), width = slots.width;
-    const T* const from = rows + row * width;
-    const auto places = slots.of(row);
-    const auto columns = Kokkos::TeamVectorRange(team, width);
-    for (Size i = 0; i < places.count; ++i) {
-      Y* const to = filled + places.begin[i];
-      const Math gate =
-          gates ? Math(gates[slots.rows.of_own(row) * slots.experts + places.expert[i]]) : Math(1);
-      for_each_lane(columns, width, [=](Size j) { to[j] = gate * from[j]; });
-    }
-  }
-};
-
-/// Fills the slots with rows, times `gates` unless that is null, and the others with zeros.
+/// Copies `rows` to their slots, times `gates` unless that is null, and fills the others with
+/// zeros.
 template <class T, class Y>
 void fill_slots(const std::string& label, const ExpertSlots& slots, const Matrix<const T>& rows,
                 const T* gates, const Matrix<Y>& filled) {
+  using Math = StateOf<T>;
   Kokkos::deep_copy(ExecSpace(), alias_vector(filled.data(), static_cast<Size>(filled.span())),
                     Y(0));
-  for_each_row(label, rows.extent(0), slots.width,
-               FillSlots<T, Y>{rows.data(), gates, filled.data(), slots});
+  const Size width = slots.width;
+  const T* const all = rows.data();
+  Y* const out = filled.data();
+  for_rows(
+      label, rows.extent(0), width, KOKKOS_LAMBDA(const Row& row) {
+        const T* const from = all + row.number * width;
+        const T* const gate = slots.gates_of(gates, row.number);
+        const auto places = slots.of(row.number);
+        for (Size i = 0; i < places.count; ++i) {
+          Y* const to = out + places.begin[i];
+          const Math factor = gate ? Math(gate[places.expert[i]]) : Math(1);
+          row.for_each(width, [=](Size j) { to[j] = factor * from[j]; });
+        }
+      });
 }
 
-/// A row of sums is that of the row's slots, times the gates if there are any.
-template <class T, class Y>
-struct SumSlots {
-  const T *filled, *gates;
-  Y* sums;
-  ExpertSlots slots;
-
-  template <class Team>
-  KOKKOS_INLINE_FUNCTION void operator()(const Team& team) const {
-    using Math = StateOf<T>;
-    const Size row = team.league_rank(), width = slots.width;
-    const T* const gate = gates ? gates + slots.rows.of_own(row) * slots.experts : nullptr;
-    Y* const to = sums + row * width;
-    const auto places = slots.of(row);
-    const auto columns = Kokkos::TeamVectorRange(team, width);
-    const auto gate_of = [=](Size i) { return gate ? Math(gate[places.expert[i]]) : Math(1); };
-    // Most rows have two slots. Compilers vectorise a loop with a fixed number of them only.
-    if (places.count == 2) {
-      const T *const a = filled + places.begin[0], *const b = filled + places.begin[1];
-      const Math of_a = gate_of(0), of_b = gate_of(1);
-      return for_each_lane(columns, width, [=](Size j) { to[j] = of_a * a[j] + of_b * b[j]; });
-    }
-    const T* const from = filled;
-    for_each_lane(columns, width, [=](Size j) {
-      Math sum = 0;
-      for (Size i = 0; i < places.count; ++i) sum += gate_of(i) * from[places.begin[i] + j];
-      to[j] = sum;
-    });
-  }
-};
-
-/// Adds up the slots of each row, times `gates` unless that is null.
+/// A row of `sums` is the sum of its slots, times `gates` unless that is null.
 template <class T, class Y>
 void sum_slots(const std::string& label, const ExpertSlots& slots, const Matrix<const T>& filled,
                const T* gates, const Matrix<Y>& sums) {
-  for_each_row(label, sums.extent(0), slots.width,
-               SumSlots<T, Y>{filled.data(), gates, sums.data(), slots});
+  using Math = StateOf<T>;
+  const Size width = slots.width;
+  const T* const from = filled.data();
+  Y* const out = sums.data();
+  for_rows(
+      label, sums.extent(0), width, KOKKOS_LAMBDA(const Row& row) {
+        Y* const to = out + row.number * width;
+        const T* const gate = slots.gates_of(gates, row.number);
+        const auto places = slots.of(row.number);
+        const auto gate_of = [=](Size i) { return gate ? Math(gate[places.expert[i]]) : Math(1); };
+        // Most rows have two slots. Compilers vectorise a loop with a fixed number of them only.
+        if (places.count == 2) {
+          const T *const a = from + places.begin[0], *const b = from + places.begin[1];
+          const Math of_a = gate_of(0), of_b = gate_of(1);
+          return row.for_each(width, [=](Size j) { to[j] = of_a * a[j] + of_b * b[j]; });
+        }
+        row.for_each(width, [=](Size j) {
+          Math sum = 0;
+          for (Size i = 0; i < places.count; ++i) sum += gate_of(i) * from[places.begin[i] + j];
+          to[j] = sum;
+        });
+      });
 }
 
 }  // namespace tessera::detail

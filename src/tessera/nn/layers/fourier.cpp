@@ -25,9 +25,7 @@ void fourier_transform(const LayerCall<T>& call, const Matrix<const T>& from,
 template <bool inverse>
 LayerProducts fourier_products(const LayerSpec& layer, Size samples) {
   const detail::FourierModes of(layer);
-  LayerProducts all{of.products_to_modes(samples), of.products_to_grid(samples)};
-  if (inverse) std::swap(all.forward, all.backward);
-  return all;
+  return {of.products(samples, !inverse), of.products(samples, inverse)};
 }
 
 /// Backward is the transpose of forward.

@@ -4,17 +4,11 @@
 
 #include <cmath>
 #include <cstdint>
-#include <string>
 
 #include <tessera/base/types.hpp>
 #include <tessera/nn/layers/fourier_modes.hpp>
 
 namespace tessera::detail {
-
-// Made once: launches allocate no memory for labels.
-inline const std::string fourier_matrices_label = "tessera::fourier_matrices";
-inline const std::string fourier_join_label = "tessera::fourier_join";
-inline const std::string fourier_sums_label = "tessera::fourier_sums";
 
 /// Factor of every mode.
 enum class FourierScale : std::uint8_t {

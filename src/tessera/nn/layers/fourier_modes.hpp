@@ -3,6 +3,7 @@
 #pragma once
 
 #include <algorithm>
+#include <utility>
 #include <vector>
 
 #include <Kokkos_Core.hpp>
@@ -103,42 +104,36 @@ struct FourierModes {
            samples_at_once(samples) * (between() + (has_part() ? sums * group() : 0));
   }
 
-  std::vector<GemmShape> products_to_modes(Size samples) const {
+  /// Returns the products of a transform to the modes, or of its transpose.
+  std::vector<GemmShape> products(Size samples, bool to_modes) const {
     const Size sums = 2 * magnitudes().count, each = launches(samples);
-    if (!has_part())
-      return {{sums, n * width, n, samples, each, true},
-              {2 * modes, width, 2 * n, samples * count, count * each, true}};
-    return with_rows({sums, group(), rows().count(), samples, each, true}, [&](Size points) {
-      return GemmShape{2 * modes, width, points, samples, each, true};
-    });
-  }
-  std::vector<GemmShape> products_to_grid(Size samples) const {
-    const Size sums = 2 * magnitudes().count, each = launches(samples);
-    if (!has_part())
-      return {{2 * n, width, 2 * modes, samples * count, count * each, true},
-              {n, n * width, sums, samples, each, true}};
-    return with_rows({rows().count(), group(), sums, samples, each, true}, [&](Size points) {
-      return GemmShape{points, width, 2 * modes, samples, each, true};
-    });
+    std::vector<GemmShape> all{{sums, n * width, n, samples, each, true},
+                               {2 * modes, width, 2 * n, samples * count, count * each, true}};
+    if (has_part()) all = products_of_rows(samples);
+    for (GemmShape& product : all)
+      if (!to_modes) std::swap(product.m, product.k);
+    return all;
   }
 
  private:
-  /// Returns a product and those of the rows.
-  template <class F>
-  std::vector<GemmShape> with_rows(const GemmShape& product, const F& product_of) const {
-    std::vector<GemmShape> all{product};
+  /// Returns the product along the first dimension, and those of the rows of the grid.
+  std::vector<GemmShape> products_of_rows(Size samples) const {
     const GridRows own = rows();
+    const Size each = launches(samples);
+    std::vector<GemmShape> all;
+    if (own.count() > 0)
+      all.push_back({2 * magnitudes().count, group(), own.count(), samples, each, true});
     for (Size i = 0, before = 0; i < own.count(); ++i) {
       const Size points = own.part(i).x2.count;
       if (points == before) {
-        all.back().times += product.times;
-        all.back().launches += product.launches;
+        all.back().times += samples;
+        all.back().launches += each;
       } else {
-        all.push_back(product_of(points));
+        all.push_back({2 * modes, width, points, samples, each, true});
       }
       before = points;
     }
-    return own.count() == 0 ? std::vector<GemmShape>{} : all;
+    return all;
   }
 };
 

@@ -7,10 +7,10 @@
 #include <utility>
 
 #include <tessera/base/alias.hpp>
-#include <tessera/base/for_each.hpp>
 #include <tessera/base/pair_tree.hpp>
 #include <tessera/nn/layers/fourier_kernels.hpp>
 #include <tessera/nn/layers/layer_call.hpp>
+#include <tessera/nn/rows.hpp>
 
 namespace tessera::detail {
 
@@ -41,7 +41,7 @@ class FourierTransform {
     at += (at_once_ - 1) * size_between();  // of the other samples
     sums_ = at;
     const Size firsts = magnitudes_.count * rows_.count();
-    for_each(fourier_matrices_label, firsts + of.modes * of.n,
+    for_each("tessera::fourier_matrices"_label, firsts + of.modes * of.n,
              FourierMatrices<T>{along_first_.data(), along_second_.data(), rows_, firsts, of.n,
                                 of.modes, magnitudes_.begin, scale});
   }
@@ -74,13 +74,15 @@ class FourierTransform {
           StateOf<T>* const sum = node(to).data();
           const StateOf<T>* const more = node(from).data();
           for_each(
-              fourier_join_label, node(to).span(), KOKKOS_LAMBDA(Size i) { sum[i] += more[i]; });
+              "tessera::fourier_join"_label, node(to).span(),
+              KOKKOS_LAMBDA(Size i) { sum[i] += more[i]; });
         });
       }
       const StateOf<T>* const sum = node(0).data();
       Out* const out = field(fields, s).data();
       for_each(
-          fourier_join_label, node(0).span(), KOKKOS_LAMBDA(Size i) { out[i] = sum[i]; });
+          "tessera::fourier_join"_label, node(0).span(),
+          KOKKOS_LAMBDA(Size i) { out[i] = sum[i]; });
     });
   }
 
@@ -98,7 +100,7 @@ class FourierTransform {
       gemm_.multiply_batch(Trans::no, Trans::no, along_first_, between_, 0, sums,
                            {count, 0, size_between(), static_cast<Size>(sums.span())});
       for_each(
-          fourier_sums_label, count * size_of_modes(),
+          "tessera::fourier_sums"_label, count * size_of_modes(),
           ModesOfSums<StateOf<T>, Out>{sums_of_rows(), sums_, modes.data() + s * size_of_modes()});
     });
   }
@@ -107,7 +109,7 @@ class FourierTransform {
     const Matrix<T> sums =
         alias_matrix(reinterpret_cast<T*>(sums_), 2 * magnitudes_.count, of_.group());
     for_samples([&](Size s, Size count) {
-      for_each(fourier_sums_label, count * static_cast<Size>(sums.span()),
+      for_each("tessera::fourier_sums"_label, count * static_cast<Size>(sums.span()),
                SumsOfModes<T>{sums_of_rows(), modes.data() + s * size_of_modes(), sums.data()});
       gemm_.multiply_batch(Trans::yes, Trans::no, along_first_, sums, 0, between_,
                            {count, 0, static_cast<Size>(sums.span()), size_between()});

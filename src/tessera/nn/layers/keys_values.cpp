@@ -1,16 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <string>
-#include <vector>
-
-#include <tessera/base/for_each.hpp>
 #include <tessera/nn/layers/layer_call.hpp>
 #include <tessera/nn/layers/layers.hpp>
+#include <tessera/nn/rows.hpp>
 
 namespace tessera {
 namespace {
-
-// Made once: launches allocate no memory for labels.
-const std::string keys_values_label = "tessera::keys_values";
 
 /// Copies the keys and values (rows, 2 heads d) out of q, k and v, or their gradients back.
 template <class T>
@@ -19,7 +13,7 @@ void copy_keys_values(const Matrix<const T>& from, const Matrix<T>& to, Size d, 
   const T* const in = from.data();
   T* const out = to.data();
   for_each(
-      keys_values_label, static_cast<Size>(to.size()), KOKKOS_LAMBDA(Size i) {
+      "tessera::keys_values"_label, static_cast<Size>(to.size()), KOKKOS_LAMBDA(Size i) {
         if (!back) {
           out[i] = in[i / (2 * d) * (3 * d) + d + i % (2 * d)];
           return;

@@ -1,20 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
-#include <string>
 #include <utility>
 
 #include <tessera/base/alias.hpp>
-#include <tessera/base/for_each.hpp>
-#include <tessera/nn/columns.hpp>
 #include <tessera/nn/layers/layer_call.hpp>
 #include <tessera/nn/layers/layers.hpp>
+#include <tessera/nn/rows.hpp>
 
 namespace tessera {
 namespace {
-
-// Made once: launches allocate no memory for labels.
-const std::string mode_expand_label = "tessera::mode_expand";
-const std::string mode_join_label = "tessera::mode_join_gradient";
 
 Size modes_at_once(const LayerSpec& layer) {
   return layer.tiling.at_once(layer.size("m"), layer.size("riro"));
@@ -30,48 +24,35 @@ LayerProducts mode_product_products(const LayerSpec& layer, Size samples) {
 /// Turns the complex factors R of each mode, (Re; Im) of shape (2 w, w), into the real matrix
 /// ((Re, Im), (-Im, Re)) of shape (2 w, 2 w). A row (Re x, Im x) times it is (Re x R, Im x R).
 template <class T>
-struct ExpandFactors {
-  const T* factors;
-  T* expanded;
-  Size w;
+void expand_factors(Size modes, Size w, const T* factors, T* expanded) {
+  for_rows(
+      "tessera::mode_expand"_label, modes * w, 4 * w, KOKKOS_LAMBDA(const Row& row) {
+        const Size mode = row.number / w, i = row.number % w;
+        const T *const real = factors + (mode * 2 * w + i) * w, *const imaginary = real + w * w;
+        T *const above = expanded + (mode * 2 * w + i) * 2 * w, *const below = above + w * 2 * w;
+        row.for_each(w, [=](Size j) {
+          above[j] = below[w + j] = real[j];
+          above[w + j] = imaginary[j];
+          below[j] = -static_cast<StateOf<T>>(imaginary[j]);
+        });
+      });
+}
 
-  template <class Team>
-  KOKKOS_INLINE_FUNCTION void operator()(const Team& team) const {
-    const Size mode = team.league_rank() / w, i = team.league_rank() % w, width = w;
-    const T* const real = factors + (mode * 2 * w + i) * w;
-    const T* const imaginary = real + w * w;
-    T* const above = expanded + (mode * 2 * w + i) * 2 * w;
-    T* const below = above + w * 2 * w;
-    detail::for_each_lane(Kokkos::TeamVectorRange(team, width), width, [=](Size j) {
-      above[j] = below[width + j] = real[j];
-      above[width + j] = imaginary[j];
-      below[j] = -static_cast<StateOf<T>>(imaginary[j]);
-    });
-  }
-};
-
-/// The transpose of ExpandFactors: turns the gradient of that matrix into the gradient of R.
+/// The transpose of expand_factors(): turns the gradient of that matrix into the gradient of R.
 template <class State>
-struct JoinGradients {
-  const State* expanded;
-  State* factors;
-  Size w;
-  bool add;
-
-  template <class Team>
-  KOKKOS_INLINE_FUNCTION void operator()(const Team& team) const {
-    const Size mode = team.league_rank() / w, i = team.league_rank() % w, width = w;
-    const State* const above = expanded + (mode * 2 * w + i) * 2 * w;
-    const State* const below = above + w * 2 * w;
-    State* const real = factors + (mode * 2 * w + i) * w;
-    State* const imaginary = real + w * w;
-    const bool adds = add;
-    detail::for_each_lane(Kokkos::TeamVectorRange(team, width), width, [=](Size j) {
-      real[j] = (adds ? real[j] : State(0)) + above[j] + below[width + j];
-      imaginary[j] = (adds ? imaginary[j] : State(0)) + above[width + j] - below[j];
-    });
-  }
-};
+void join_gradients(Size modes, Size w, const State* expanded, State* factors, bool add) {
+  for_rows(
+      "tessera::mode_join_gradient"_label, modes * w, 4 * w, KOKKOS_LAMBDA(const Row& row) {
+        const Size mode = row.number / w, i = row.number % w;
+        const State *const above = expanded + (mode * 2 * w + i) * 2 * w, *const below =
+                                                                              above + w * 2 * w;
+        State *const real = factors + (mode * 2 * w + i) * w, *const imaginary = real + w * w;
+        row.for_each(w, [=](Size j) {
+          real[j] = (add ? real[j] : State(0)) + above[j] + below[w + j];
+          imaginary[j] = (add ? imaginary[j] : State(0)) + above[w + j] - below[j];
+        });
+      });
+}
 
 template <class T>
 class ModeProduct {
@@ -103,9 +84,9 @@ class ModeProduct {
         const Matrix<State> sums = squares<State>(1);
         call_.gemm.multiply_batch(Trans::yes, Trans::no, columns(call_.inputs[0], modes), dy, 0,
                                   sums, {modes.count, 2 * w_, 2 * w_, square_});
-        for_each_row(mode_join_label, modes.count * w_, 4 * w_,
-                     JoinGradients<State>{sums.data(), factors(call_.parameter_gradients[0], modes),
-                                          w_, call_.add_parameter_gradients});
+        join_gradients<State>(modes.count, w_, sums.data(),
+                              factors(call_.parameter_gradients[0], modes),
+                              call_.add_parameter_gradients);
       }
       if (call_.wants_input_gradient(0))
         call_.gemm.multiply_batch(Trans::no, Trans::yes, dy, expanded(modes), 0,
@@ -138,8 +119,7 @@ class ModeProduct {
 
   Matrix<T> expanded(Range modes) const {
     const Matrix<T> made = squares<T>(0);
-    for_each_row(mode_expand_label, modes.count * w_, 4 * w_,
-                 ExpandFactors<T>{factors(call_.parameters[0], modes), made.data(), w_});
+    expand_factors<T>(modes.count, w_, factors(call_.parameters[0], modes), made.data());
     return made;
   }
 

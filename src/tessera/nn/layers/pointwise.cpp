@@ -1,91 +1,72 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
-#include <string>
 #include <type_traits>
 #include <utility>
 
-#include <tessera/base/alias.hpp>
-#include <tessera/base/for_each.hpp>
 #include <tessera/nn/activation_math.hpp>
-#include <tessera/nn/columns.hpp>
 #include <tessera/nn/layers/layer_call.hpp>
 #include <tessera/nn/layers/layers.hpp>
+#include <tessera/nn/rows.hpp>
 
 namespace tessera {
 namespace {
 
-// Made once: launches allocate no memory for labels.
-const std::string pointwise_forward_label = "tessera::bias_activation";
-const std::string pointwise_backward_label = "tessera::bias_activation_backward";
+/// y = activation(x + bias), row by row, so that vector lanes read contiguous columns.
+template <Activation A, class T>
+void activate(Size rows, Size cols, const T* x, const T* bias, T* y) {
+  const Size ahead = elements_ahead(rows * cols, cols, cols);
+  for_rows(
+      "tessera::bias_activation"_label, rows, cols, KOKKOS_LAMBDA(const Row& row) {
+        const T* const in = x + row.number * cols;
+        T* const out = y + row.number * cols;
+        // Two loops: compilers do not vectorise a loop with this choice inside.
+        if (bias)
+          row.for_each(
+              cols, [=](Size j) { out[j] = detail::value_of<A>(StateOf<T>(in[j]) + bias[j]); },
+              ahead, in);
+        else
+          row.for_each(
+              cols, [=](Size j) { out[j] = detail::value_of<A>(StateOf<T>(in[j])); }, ahead, in);
+      });
+}
 
-/// y = activation(x + bias), with a team per row, so that vector lanes read contiguous columns.
-template <class T, Activation A>
-struct BiasActivation {
-  const T* x;
-  const T* bias;
-  T* y;
-  Size size, cols;  ///< elements, and those of a row
-
-  template <class Team>
-  KOKKOS_INLINE_FUNCTION void operator()(const Team& team) const {
-    const T* const x_row = x + team.league_rank() * cols;
-    T* const y_row = y + team.league_rank() * cols;
-    const T* const b = bias;
-    const auto range = Kokkos::TeamVectorRange(team, cols);
-    const Size ahead = detail::elements_ahead(size, cols, cols);
-    // Two loops: compilers do not vectorise a loop with this choice inside.
-    if (b)
-      detail::for_each_lane(
-          range, cols, [=](Size j) { y_row[j] = detail::value_of<A>(StateOf<T>(x_row[j]) + b[j]); },
-          ahead, x_row);
-    else
-      detail::for_each_lane(
-          range, cols, [=](Size j) { y_row[j] = detail::value_of<A>(StateOf<T>(x_row[j])); }, ahead,
-          x_row);
-  }
-};
-
-/// dx = dy activation'(x + bias) of one row, which also adds dx to the sums for the bias. `saved`
-/// is y, or x if needs_preactivation(). `dx` is null if it is not wanted, as always for the
-/// identity (LayerRow::passes_gradient).
-template <class T, Activation A>
-struct BiasActivationBackward {
+/// dx = dy activation'(x + bias); adds the sums of dx to those for the bias. `saved` is y, or x if
+/// needs_preactivation(). `dx` is null if it is not wanted, as always for the identity
+/// (LayerRow::passes_gradient).
+template <Activation A, class T>
+void activate_backward(Size rows, Size cols, const T* saved, const T* bias, const T* dy, T* dx,
+                       StateOf<T>* dbias, bool add) {
   using Math = StateOf<T>;
-  const T *saved, *bias, *dy;
-  T* dx;
-  Size size, cols;                                        ///< elements, and those of a row
-  static constexpr bool of_sum = needs_preactivation(A);  // a host function, hence a constant
-
-  template <class Thread>
-  KOKKOS_INLINE_FUNCTION void operator()(const Thread& thread, Size i, Size first, Size width,
-                                         Math* sums) const {
-    const T *const s = saved + i * cols + first, *const d = dy + i * cols + first;
-    const T* const b = of_sum && bias ? bias + first : nullptr;
-    const Size ahead = detail::elements_ahead(size, cols, width);
-    T* const out = dx ? dx + i * cols + first : nullptr;
-    const auto range = Kokkos::ThreadVectorRange(thread, width);
-    // One loop for each case: compilers do not vectorise a loop with choices inside.
-    const auto element = [=](Size j, Math from) {
-      const Math dz = d[j] * detail::slope_of<A>(from);
-      out[j] = dz;
-      sums[j] += dz;
-    };
-    const auto sum_only = [=](Size j) {
-      if constexpr (A == Activation::identity)  // it saves nothing, and its slope is 1
-        sums[j] += d[j];
-      else
-        sums[j] += d[j] * detail::slope_of<A>(b ? Math(s[j]) + b[j] : Math(s[j]));
-    };
-    if (!out)
-      detail::for_each_lane(range, width, sum_only, ahead, d);
-    else if (b)
-      detail::for_each_lane(
-          range, width, [=](Size j) { element(j, Math(s[j]) + b[j]); }, ahead, s, d);
-    else
-      detail::for_each_lane(
-          range, width, [=](Size j) { element(j, Math(s[j])); }, ahead, s, d);
-  }
-};
+  constexpr bool of_sum = needs_preactivation(A);
+  sum_columns<Math>(
+      "tessera::bias_activation_backward"_label, rows, cols, rows * cols,
+      KOKKOS_LAMBDA(const RowPart& part, Math* sums) {
+        const Size at = part.number * cols + part.first;
+        const T *const s = saved + at, *const d = dy + at;
+        const T* const b = of_sum && bias ? bias + part.first : nullptr;
+        T* const out = dx ? dx + at : nullptr;
+        const Size ahead = elements_ahead(rows * cols, cols, part.width);
+        // One loop for each case: compilers do not vectorise a loop with choices inside.
+        const auto element = [=](Size j, Math from) {
+          const Math dz = d[j] * detail::slope_of<A>(from);
+          out[j] = dz;
+          sums[j] += dz;
+        };
+        const auto sum_only = [=](Size j) {
+          if constexpr (A == Activation::identity)  // it saves nothing, and its slope is 1
+            sums[j] += d[j];
+          else
+            sums[j] += d[j] * detail::slope_of<A>(b ? Math(s[j]) + b[j] : Math(s[j]));
+        };
+        if (!out)
+          part.for_each(sum_only, ahead, d);
+        else if (b)
+          part.for_each([=](Size j) { element(j, Math(s[j]) + b[j]); }, ahead, s, d);
+        else
+          part.for_each([=](Size j) { element(j, Math(s[j])); }, ahead, s, d);
+      },
+      {dbias}, add);
+}
 
 /// Calls f with the activation as a std::integral_constant.
 template <class F>
@@ -112,9 +93,7 @@ void pointwise_forward(const LayerCall<T>& call) {
       activation == Activation::identity && !bias && x.data() == call.output.data();
   if (rows == 0 || cols == 0 || is_copy_in_place) return;
   dispatch(activation, [&](auto a) {
-    for_each_row(pointwise_forward_label, rows, cols,
-                 BiasActivation<T, decltype(a)::value>{x.data(), bias, call.output.data(),
-                                                       rows * cols, cols});
+    activate<decltype(a)::value>(rows, cols, x.data(), bias, call.output.data());
   });
 }
 
@@ -128,13 +107,11 @@ void pointwise_backward(const LayerCall<T>& call) {
   const Matrix<const T> saved =
       needs_preactivation(activation) ? call.inputs[0] : Matrix<const T>(call.output);
   dispatch(activation, [&](auto a) {
-    detail::for_each_with_column_sums(
-        pointwise_backward_label, rows, cols, rows * cols,
-        BiasActivationBackward<T, decltype(a)::value>{
-            saved.data(), data_or_null(call.parameters[0]), call.output_gradient.data(),
-            decltype(a)::value == Activation::identity ? nullptr : call.input_gradients[0].data(),
-            rows * cols, cols},
-        {dbias}, call.add_parameter_gradients);
+    constexpr Activation of = decltype(a)::value;
+    activate_backward<of>(rows, cols, saved.data(), data_or_null(call.parameters[0]),
+                          call.output_gradient.data(),
+                          of == Activation::identity ? nullptr : call.input_gradients[0].data(),
+                          dbias, call.add_parameter_gradients);
   });
 }
 

@@ -1,19 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <cmath>
-#include <string>
 #include <utility>
 
-#include <tessera/base/for_each.hpp>
 #include <tessera/nn/layers/layer_call.hpp>
 #include <tessera/nn/layers/layers.hpp>
+#include <tessera/nn/rows.hpp>
 #include <tessera/random/distributions.hpp>
 
 namespace tessera {
 namespace {
-
-// Made once: launches allocate no memory for labels.
-const std::string reparameterize_forward_label = "tessera::reparameterize";
-const std::string reparameterize_backward_label = "tessera::reparameterize_backward";
 
 constexpr std::uint32_t noise_stream = 0x6e6f6973;  // no parameter has this stream
 
@@ -22,22 +17,16 @@ struct BatchNoise {
   Key key;
   Size first;  ///< number of the microbatch's first element
 
+  template <class T>
+  explicit BatchNoise(const LayerCall<T>& call) : first(call.batch.first * call.layer.out()) {
+    const LayerSpec& layer = call.layer;
+    key = fold_in(fold_in(tessera::key(layer.get<LatentDraw>().seed), noise_stream),
+                  static_cast<std::uint32_t>(call.batch.step));
+  }
   KOKKOS_INLINE_FUNCTION float operator()(Size i) const {
     return random_normal(key, static_cast<std::uint64_t>(first + i));
   }
 };
-
-const LatentDraw& reparameterize_settings(const LayerSpec& layer) {
-  return layer.get<LatentDraw>();
-}
-
-template <class T>
-BatchNoise noise_of(const LayerCall<T>& call) {
-  const LayerSpec& layer = call.layer;
-  const Key of_step = fold_in(fold_in(key(reparameterize_settings(layer).seed), noise_stream),
-                              static_cast<std::uint32_t>(call.batch.step));
-  return {of_step, call.batch.first * layer.out()};
-}
 
 /// z = mean + exp(logvar / 2) noise, or z = noise: a draw from the prior.
 template <class T>
@@ -58,13 +47,15 @@ struct DrawLatent {
 template <class T>
 void reparameterize_forward(const LayerCall<T>& call) {
   using Math = StateOf<T>;
+  const LayerSpec& layer = call.layer;
   const T *const mean = call.inputs[0].data(), *const logvar = call.inputs[1].data();
   const Size n = static_cast<Size>(call.output.extent(0) * call.output.extent(1));
-  const DrawLatent<T> draw{mean, logvar, call.output.data(), noise_of(call), call.batch.from_prior};
-  if (call.batch.loss == nullptr) return for_each(reparameterize_forward_label, n, draw);
-  const double factor = reparameterize_settings(call.layer).loss_weight / 2;
+  const DrawLatent<T> draw{mean, logvar, call.output.data(), BatchNoise(call),
+                           call.batch.from_prior};
+  if (call.batch.loss == nullptr) return for_each("tessera::reparameterize"_label, n, draw);
+  const double factor = layer.get<LatentDraw>().loss_weight / 2;
   sum_each(
-      reparameterize_forward_label, n,
+      "tessera::reparameterize"_label, n,
       KOKKOS_LAMBDA(Size i, double& sum) {
         using std::expm1;
         draw(i);
@@ -82,11 +73,12 @@ void reparameterize_backward(const LayerCall<T>& call) {
   const T *const mean = call.inputs[0].data(), *const logvar = call.inputs[1].data();
   const T* const dz = call.output_gradient.data();
   T *const dmean = call.input_gradients[0].data(), *const dlogvar = call.input_gradients[1].data();
-  const BatchNoise noise = noise_of(call);
-  const Math weight = static_cast<Math>(reparameterize_settings(call.layer).loss_weight) *
-                      call.batch.gradient_scale;
+  const BatchNoise noise(call);
+  const LayerSpec& layer = call.layer;
+  const Math weight =
+      static_cast<Math>(layer.get<LatentDraw>().loss_weight) * call.batch.gradient_scale;
   for_each(
-      reparameterize_backward_label,
+      "tessera::reparameterize_backward"_label,
       call.output_gradient.extent(0) * call.output_gradient.extent(1), KOKKOS_LAMBDA(Size i) {
         using std::exp;
         using std::expm1;

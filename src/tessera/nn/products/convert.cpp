@@ -1,22 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <string>
-
-#include <tessera/base/for_each.hpp>
 #include <tessera/nn/products/convert.hpp>
+#include <tessera/nn/rows.hpp>
 
 namespace tessera {
-namespace {
-
-const std::string convert_label = "tessera::convert";  // made once: launches allocate nothing
-
-}  // namespace
 
 template <class From, class To>
 void convert(const Vector<const From>& from, const Vector<To>& to) {
   const From* const in = from.data();
   To* const out = to.data();
   for_each(
-      convert_label, to.extent(0), KOKKOS_LAMBDA(Size i) { out[i] = static_cast<To>(in[i]); });
+      "tessera::convert"_label, to.extent(0),
+      KOKKOS_LAMBDA(Size i) { out[i] = static_cast<To>(in[i]); });
 }
 
 template void convert(const Vector<const float>&, const Vector<BFloat16>&);

@@ -9,20 +9,14 @@
 
 #include <tessera/base/alias.hpp>
 #include <tessera/base/error.hpp>
-#include <tessera/base/for_each.hpp>
 #include <tessera/base/pair_tree.hpp>
 #include <tessera/base/region.hpp>
-#include <tessera/nn/columns.hpp>
 #include <tessera/nn/products/gemm.hpp>
 #include <tessera/nn/products/library_product.hpp>
+#include <tessera/nn/rows.hpp>
 
 namespace tessera {
 namespace {
-
-// Made once: launches allocate no memory for labels.
-const std::string round_to_tf32_label = "tessera::round_to_tf32";
-const std::string widen_label = "tessera::widen";
-const std::string round_sum_label = "tessera::round_sum";
 
 struct MatrixShape {
   Size rows, cols;
@@ -74,19 +68,6 @@ KOKKOS_INLINE_FUNCTION float to_tf32(float x) {
   return Kokkos::bit_cast<float>(bits);
 }
 
-template <class F>
-struct ElementsOfRow {
-  F f;
-  Size cols;
-
-  template <class Team>
-  KOKKOS_INLINE_FUNCTION void operator()(const Team& team) const {
-    const Size i = team.league_rank();
-    const F& each = f;
-    detail::for_each_lane(Kokkos::TeamVectorRange(team, cols), cols, [&](Size j) { each(i, j); });
-  }
-};
-
 /// Calls f(i, j) for the elements of a block. A block without gaps between rows is one row.
 template <class T, class F>
 void for_each_element(const std::string& label, const Matrix<T>& block, const F& f) {
@@ -95,7 +76,11 @@ void for_each_element(const std::string& label, const Matrix<T>& block, const F&
     for_each(
         label, rows * cols, KOKKOS_LAMBDA(Size j) { f(0, j); });
   else
-    for_each_row(label, rows, cols, ElementsOfRow<F>{f, cols});
+    for_rows(
+        label, rows, cols, KOKKOS_LAMBDA(const Row& row) {
+          const Size i = row.number;
+          row.for_each(cols, [&](Size j) { f(i, j); });
+        });
 }
 
 /// Returns the operand that the product takes: rounded to TF32, or widened to float.
@@ -110,12 +95,12 @@ Matrix<const StateOf<T>> prepared(const Matrix<const T>& m, const Vector<StateOf
     const Size stride = stride_of(m), cols = static_cast<Size>(m.extent(1));
     if constexpr (is_half_v<T>)
       for_each_element(
-          widen_label, m, KOKKOS_LAMBDA(Size i, Size j) {
+          "tessera::widen"_label, m, KOKKOS_LAMBDA(Size i, Size j) {
             out[i * cols + j] = static_cast<float>(in[i * stride + j]);
           });
     else
       for_each_element(
-          round_to_tf32_label, m,
+          "tessera::round_to_tf32"_label, m,
           KOKKOS_LAMBDA(Size i, Size j) { out[i * cols + j] = to_tf32(in[i * stride + j]); });
     return copy;
   }
@@ -162,7 +147,7 @@ void round_sums(const Matrix<StateOf<T>>& sums, StateOf<T> beta, const Matrix<T>
   T* const out = c.data();
   const Size stride = stride_of(c), cols = static_cast<Size>(c.extent(1));
   for_each_element(
-      round_sum_label, c, KOKKOS_LAMBDA(Size i, Size j) {
+      "tessera::round_sum"_label, c, KOKKOS_LAMBDA(Size i, Size j) {
         const StateOf<T> sum = in[i * cols + j];
         T& to = out[i * stride + j];
         to = beta == 0 ? sum : sum + beta * static_cast<StateOf<T>>(to);
