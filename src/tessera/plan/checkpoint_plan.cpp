@@ -10,10 +10,8 @@
 namespace tessera {
 namespace {
 
-/// Returns the beginning of names in the file, "" or "moment1/". `moment` counts from 0.
-std::string group_of(TensorRole role, Size moment) {
-  return role == TensorRole::parameter ? "" : fmt::format("moment{}/", moment + 1);
-}
+/// Returns the beginning of names in the file: "" for parameters, 0, and "moment1/" for 1.
+std::string group_of(Size group) { return group == 0 ? "" : fmt::format("moment{}/", group); }
 
 /// Returns true if the rank is the first of those that hold the same state of a tensor. That rank
 /// writes it.
@@ -29,15 +27,11 @@ constexpr std::array checkpoint_roles{TensorRole::parameter, TensorRole::moment}
 
 std::vector<CheckpointTensor> checkpoint_tensors(const Plan& plan) {
   std::vector<CheckpointTensor> tensors;
-  const auto add = [&](const std::string& group) {
+  for (Size group = 0; group <= plan.input.moments; ++group)
     for (const LayerSpec& layer : plan.input.model.layers)
       for (const ParameterSpec& parameter : layer.parameters)
-        tensors.push_back({group + path_of(layer, parameter), parameter.shape,
+        tensors.push_back({group_of(group) + path_of(layer, parameter), parameter.shape,
                            parameter.logical_axes, plan.input.state_type});
-  };
-  add(group_of(TensorRole::parameter, 0));
-  for (Size moment = 0; moment < plan.input.moments; ++moment)
-    add(group_of(TensorRole::moment, moment));
   return tensors;
 }
 
@@ -50,7 +44,8 @@ std::vector<CheckpointPart> checkpoint_parts(const Plan& plan, Size rank) {
   for (const TensorRole role : checkpoint_roles)
     for (TensorPart& part : tensor_parts(plan, rank, role)) {
       const std::string& path = layout.parameters[part.slot.parameter].path;
-      const Size number = numbers.at(group_of(role, part.moment) + path);
+      const Size group = role == TensorRole::parameter ? 0 : part.moment + 1;
+      const Size number = numbers.at(group_of(group) + path);
       const bool writes = writes_its_replica(plan, rank, part.slot);
       parts.emplace(number, CheckpointPart{number, std::move(part), writes});
     }

@@ -15,12 +15,9 @@ class Dropping {
   Dropping(const PlanInput& input, NaivePass& pass, Range layers, bool drops)
       : input_(input), layers_(input.model.layers), pass_(pass), drops_(drops) {
     find_segments(layers);
-    for (Size l = layers.begin; l < layers.end(); ++l)
-      for (Size reader = l + 1; reader < layers.end(); ++reader) {
-        const std::vector<Size>& inputs = layers_[reader].inputs;
-        if (segment_of_[reader] != segment_of_[l] && std::count(inputs.begin(), inputs.end(), l))
-          keeps_output_[l] = true;
-      }
+    for (Size reader = layers.begin; reader < layers.end(); ++reader)
+      for (const Size l : layers_[reader].inputs)
+        if (l >= layers.begin && segment_of_[l] != segment_of_[reader]) keeps_output_[l] = true;
   }
 
   void run() {
@@ -44,7 +41,7 @@ class Dropping {
       } else if (auto* message = std::get_if<Message>(&action); message && message->sends) {
         message->tensor = again(message->tensor, readers[i]);
       }
-      emit(std::move(action), delays_);
+      emit(std::move(action));
     }
   }
 
@@ -69,9 +66,10 @@ class Dropping {
 
   /// Returns what makes a tensor; nullptr if no layer or redistribution of this chunk does.
   const Making* making_of(SlotId id) const {
-    for (const Making& made : pass_.makings())
-      if (id >= made.slots.begin && id < made.slots.end()) return &made;
-    return nullptr;
+    const std::vector<Making>& all = pass_.makings();
+    const auto made = std::partition_point(
+        all.begin(), all.end(), [&](const Making& made) { return made.slots.end() <= id; });
+    return made == all.end() || id < made->slots.begin ? nullptr : &*made;
   }
 
   bool is_recomputed(SlotId output) const {
@@ -103,6 +101,8 @@ class Dropping {
 
   void repeat(const Making& made, Size reader) {
     const bool is_layer = made.layer != Making::no_layer;
+    // What several actions may read does not wait for the gradients of weights.
+    const bool delays = std::exchange(delays_, delays_ && reader != all_readers);
     // A layer that is recomputed reads a redistribution of its own.
     const Size own_reader = is_layer ? all_readers - 1 - made.layer : reader;
     const auto is_own = [&](SlotId id) { return id >= made.slots.begin && id < made.slots.end(); };
@@ -117,12 +117,13 @@ class Dropping {
     for (Action& action : actions) {
       rename_slots(action, [&](SlotId id) { return is_own(id) ? id + shift : id; });
       if (auto* forward = std::get_if<Forward>(&action)) forward->recomputes = true;
-      emit(std::move(action), delays_ && reader != all_readers);
+      emit(std::move(action));
     }
+    delays_ = delays;
   }
 
-  void emit(Action action, bool delays) {
-    pass_.emit_to(delays ? &ChunkPass::weights : &ChunkPass::backward);
+  void emit(Action action) {
+    pass_.emit_to(delays_ ? &ChunkPass::weights : &ChunkPass::backward);
     pass_.emit(std::move(action));
   }
 

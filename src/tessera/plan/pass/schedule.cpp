@@ -28,15 +28,17 @@ class Scheduler {
         if (!input.model.layers[l].parameters.empty()) bucket_of_layer_[l] = unit.bucket;
     rows_after_.assign(input.model.layers.size(), none);
     if (input.mesh.size_of("model") > 1 && input.numerics.reproducible)
-      for (std::size_t p = parameters.parameters.size(); p-- > 0;)
-        if (const ParameterPlan& parameter = parameters.parameters[p]; parameter.partial_gradient)
-          note_partial(parameter, static_cast<Size>(p));
+      for (std::size_t u = 0; u < units_.size(); ++u) {
+        Size first = units_[u].parameters.begin;
+        const Size end = units_[u].parameters.end();
+        while (first < end && !parameters.parameters[first].partial_gradient) ++first;
+        if (first < end) rows_after_[parameters.parameters[first].layer] = static_cast<Size>(u);
+      }
     last_kind_.assign(buckets_.size(), kinds_of(shape_.schedule)[1]);
     for (const ChunkPass& chunk : pass.chunks)
       for (const Action& action : chunk.weights)
         if (const auto* backward = std::get_if<Backward>(&action))
-          if (backward->gradients == Gradients::of_parameters)
-            last_kind_[bucket_of_layer_[backward->layer]] = PassKind::weight_gradients;
+          last_kind_[bucket_of_layer_[backward->layer]] = PassKind::weight_gradients;
   }
 
   /// Lists a step.
@@ -84,17 +86,6 @@ class Scheduler {
   }
   bool has_replicas(Size bucket) const { return has_replicas_[buckets_[bucket].of_experts]; }
 
-  /// Moves the reduction of the unit's partial gradients behind the layer of this parameter. The
-  /// caller goes through the parameters backwards, like a backward pass.
-  void note_partial(const ParameterPlan& parameter, Size number) {
-    for (std::size_t u = 0; u < units_.size(); ++u) {
-      const Range& all = units_[u].parameters;
-      if (number < all.begin || number >= all.end()) continue;
-      std::replace(rows_after_.begin(), rows_after_.end(), static_cast<Size>(u), none);
-      rows_after_[parameter.layer] = static_cast<Size>(u);
-    }
-  }
-
   /// Sets the number of the microbatch of the next actions. `listed` is its number among the listed
   /// ones: with a repetition, the second listed one is the last of all.
   void begin_microbatch(Size listed) {
@@ -112,9 +103,9 @@ class Scheduler {
     begin_microbatch(action.pass.microbatch);
     switch (action.step) {
       case PipelineStep::start_receive:
-        return receive(action.pass, Phase::start);
+        return exchange(action.pass, false, Phase::start);
       case PipelineStep::finish_receive:
-        return receive(action.pass, Phase::finish);
+        return exchange(action.pass, false, Phase::finish);
       case PipelineStep::compute: {
         const Size begin = static_cast<Size>(actions_.size());
         add_pass(action.pass);
@@ -122,24 +113,21 @@ class Scheduler {
         return;
       }
       case PipelineStep::start_send:
-        return send(action.pass, Phase::start);
+        return exchange(action.pass, true, Phase::start);
       case PipelineStep::finish_send:
-        return send(action.pass, Phase::finish);
+        return exchange(action.pass, true, Phase::finish);
     }
   }
 
   const ChunkPass& chunk(const StagePass& pass) const { return pass_.chunks[pass.chunk]; }
-  void receive(const StagePass& pass, Phase phase) {
+  void exchange(const StagePass& pass, bool sends, Phase phase) {
+    const ChunkPass& of = chunk(pass);
     const bool is_forward = pass.kind == PassKind::forward;
-    const std::optional<PlacedPass> other = producer_of({stage_, pass}, shape_);
-    for (const auto& [slot, tag] : is_forward ? chunk(pass).inputs : chunk(pass).output_gradients)
-      add(Message{false, slot, RankSet::pipeline, other->stage, tag, phase});
-  }
-  void send(const StagePass& pass, Phase phase) {
-    const bool is_forward = pass.kind == PassKind::forward;
-    const std::optional<PlacedPass> other = consumer_of({stage_, pass}, shape_);
-    for (const auto& [slot, tag] : is_forward ? chunk(pass).outputs : chunk(pass).input_gradients)
-      add(Message{true, slot, RankSet::pipeline, other->stage, tag, phase});
+    const std::optional<PlacedPass> other =
+        sends ? consumer_of({stage_, pass}, shape_) : producer_of({stage_, pass}, shape_);
+    for (const auto& [slot, tag] : sends ? (is_forward ? of.outputs : of.input_gradients)
+                                         : (is_forward ? of.inputs : of.output_gradients))
+      add(Message{sends, slot, RankSet::pipeline, other->stage, tag, phase});
   }
 
   void add(Action action) { actions_.push_back({std::move(action), microbatch_}); }
@@ -222,26 +210,27 @@ class Scheduler {
   void gather_before(Size bucket, Size next, bool is_backward) {
     if (!sharding_.parameters || gathers_first()) return;
     if (input_.has_stages()) return gather_once(bucket);
-    if (!is_backward || !stays_gathered(bucket)) {
-      gather(bucket, in_flight_ == bucket ? Phase::finish : Phase::whole);
-      if (in_flight_ == bucket) in_flight_ = none;
-    }
+    if (!is_backward || !stays_gathered(bucket)) complete_gather(bucket);
     if (!input_.prefetch || next == none || (is_backward && stays_gathered(next))) return;
-    if ((next - bucket) % 2 == 0) return;
-    gather(next, Phase::start);
-    in_flight_ = next;
+    if ((next - bucket) % 2 != 0) start_gather(next);
+  }
+
+  void start_gather(Size bucket) {
+    gather(bucket, Phase::start);
+    in_flight_ = bucket;
+  }
+  void complete_gather(Size bucket) {
+    gather(bucket, in_flight_ == bucket ? Phase::finish : Phase::whole);
+    if (in_flight_ == bucket) in_flight_ = none;
   }
 
   /// Adds the gather of a bucket at its first use in the step. With a pipeline, forward and
   /// backward passes of different microbatches alternate, so all buckets stay gathered to the end.
   void gather_once(Size bucket) {
     if (bucket < gathered_) return;
-    gather(bucket, in_flight_ == bucket ? Phase::finish : Phase::whole);
-    in_flight_ = none;
+    complete_gather(bucket);
     gathered_ = bucket + 1;
-    if (!input_.prefetch || gathered_ == size()) return;
-    gather(gathered_, Phase::start);
-    in_flight_ = gathered_;
+    if (input_.prefetch && gathered_ < size()) start_gather(gathered_);
   }
 
   /// Adds the reduction of a bucket after its last action in a backward pass of this kind. Does
