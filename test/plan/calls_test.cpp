@@ -31,11 +31,6 @@ PlanInput primes(Strategy strategy, std::vector<Axis> axes, Size microbatches = 
 
 std::string n(Size number) { return std::to_string(number); }
 
-TEST(Calls, TutorialDataParallelSends1540BytesOnAnyNumberOfRanks) {
-  for (const Size ranks : {2, 3, 8, 100})
-    EXPECT_EQ(calls_of(tutorial({{"data", ranks}})), "data all_reduce 1 x, 1540 B");
-}
-
 TEST(Calls, TutorialTensorParallelHasLocalParameters) {
   for (const auto& [ranks, parameters] : {std::pair<Size, Size>{2, 193}, {4, 97}, {8, 49}}) {
     const PlanInput input = sharded(tutorial({{"model", ranks}}), Strategy::tensor);
@@ -82,15 +77,6 @@ TEST(Calls, AreTheSumOverMicrobatches) {
     }
 }
 
-TEST(Calls, LossesOfAnEpochAreSummedOverAllAxesOfTheBatch) {
-  PlanInput input = sharded(tutorial({{"data", 2}, {"fsdp", 3}, {"model", 2}}), Strategy::fsdp);
-  input.microbatches = 3;
-  const Plan plan = make_plan(input);
-  const std::vector<LedgerRow> rows = planned_traffic({{&plan, 0, 1}}, 0);
-  ASSERT_EQ(rows.size(), 1u);
-  EXPECT_EQ(rows[0], (LedgerRow{"data+fsdp", Operation::all_reduce, 1, 8 * 3 * 8}));
-}
-
 // The tables of src/tessera/plan/README.md, "Strategies and their calls". There are U = 5 units.
 // `data` has B = 1 bucket, `zero1` and `zero2` have B = 5. L_r = 2 layers are row-parallel, L_c = 2
 // are column-parallel with an input that needs a gradient. The last layer is column-parallel.
@@ -131,43 +117,6 @@ TEST(Calls, TableOfCallsPerStep) {
   }
 }
 
-TEST(Calls, GatheringOptionsChangeOnlyGathers) {
-  for (const bool prefetch : {false, true})
-    for (const bool overlap : {false, true}) {
-      PlanInput input = primes(Strategy::fsdp, {{"fsdp", 4}}, 3);
-      input.prefetch = prefetch;
-      input.overlap = overlap;
-      const std::string scattered = "fsdp reduce_scatter 15 x, 4200 B; fsdp all_gather ";
-      EXPECT_EQ(calls_of(input), scattered + "27 x, 8256 B");
-      input.keep_last_unit = false;
-      EXPECT_EQ(calls_of(input), scattered + "30 x, 8400 B");
-      input.keep_last_unit = true;
-      input.reshard_after_forward = false;
-      EXPECT_EQ(calls_of(input), scattered + "5 x, 1400 B") << "once for all microbatches";
-    }
-}
-
-// Units have 44, 156, 98, 40 and 12 parameters. A bucket of 600 bytes holds the last three.
-TEST(Calls, BucketsApplyToStrategiesThatDoNotShardParameters) {
-  const auto calls = [](Strategy strategy, Size bytes) {
-    PlanInput input = primes(strategy, {{"data", 4}}, 2);
-    input.bucket_bytes = bytes;
-    return calls_of(input);
-  };
-  for (const Size bytes : {1, 600, 1 << 20}) {
-    const std::string buckets = n(bytes == 1 ? 5 : bytes == 600 ? 3 : 1);
-    const std::string twice = n(bytes == 1 ? 10 : bytes == 600 ? 6 : 2);
-    EXPECT_EQ(calls(Strategy::data, bytes), "data all_reduce " + buckets + " x, 1400 B");
-    EXPECT_EQ(
-        calls(Strategy::zero1, bytes),
-        "data reduce_scatter " + buckets + " x, 1400 B; data all_gather " + buckets + " x, 1400 B");
-    EXPECT_EQ(
-        calls(Strategy::zero2, bytes),
-        "data reduce_scatter " + twice + " x, 2800 B; data all_gather " + buckets + " x, 1400 B");
-    EXPECT_EQ(calls(Strategy::fsdp, bytes), calls(Strategy::fsdp, 1));
-  }
-}
-
 // Each reduces one scalar in double: the norm over the axes that split parameters, the flag over
 // all axes.
 TEST(Calls, ClippingAndFiniteFlagSendOneScalarEach) {
@@ -201,19 +150,6 @@ TEST(Calls, ClippingAndFiniteFlagSendOneScalarEach) {
             "data+fsdp+model all_reduce 1 8; data+fsdp+model all_reduce 1 8; ");
   EXPECT_EQ(extra(Strategy::hybrid, {{"data", 2}, {"fsdp", 2}, {"model", 2}}, true, true),
             "data+fsdp+model all_reduce 1 8; fsdp+model all_reduce 1 8; ");
-}
-
-TEST(Calls, SequenceParallelReducesAndGathersRows) {
-  PlanInput input = primes(Strategy::tensor, {{"model", 2}});
-  input.sequence_parallel = true;
-  // Sums of 13 and 5 columns are reduce-scattered, forward and backward. Their rows are gathered as
-  // inputs and as gradients, and those of 13 columns again for the gradient of a kernel. The output
-  // of 2 columns is gathered. The gradients of the biases of the two row-parallel layers are
-  // reduced, because each rank computes them from half of the rows.
-  EXPECT_EQ(calls_of(input), "model all_reduce 2 x, " + n((13 + 5) * 4) +
-                                 " B; model reduce_scatter 4 x, " + n((13 + 5) * 2 * 12 * 4) +
-                                 " B; model all_gather 6 x, " +
-                                 n(((13 + 5) * 2 + 13 + 2) * 12 * 4) + " B");
 }
 
 /// Returns the calls of a check, such as "batch 0+4; ...": set of ranks, first checksum, number of

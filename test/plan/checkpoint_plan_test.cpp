@@ -6,7 +6,6 @@
 #include <gtest/gtest.h>
 
 #include <tessera/plan/checkpoint_plan.hpp>
-#include <tessera/plan/plan_text.hpp>
 
 #include "plan/plan_support.hpp"
 
@@ -88,21 +87,6 @@ TEST(CheckpointPlan, FilesDoNotDependOnTheMesh) {
   EXPECT_EQ(expected.front(), "layer1/kernel");
   EXPECT_EQ(expected.back(), "moment2/layer5/bias");
   for_each_plan([&](const Plan& plan) { EXPECT_EQ(names(plan), expected); });
-}
-
-TEST(CheckpointPlan, TextAndJsonSayBytesPerRank) {
-  const Plan plan = make_plan(input_on({{"data", 2}, {"fsdp", 3}}, Strategy::zero1));
-  const CheckpointBytes first = checkpoint_bytes(plan, 0);
-  EXPECT_NE(to_text(plan, 0, {.calls = true}).find("\nCheckpoint bytes per rank\n  rank"),
-            std::string::npos);
-  const nlohmann::json json = to_json(plan, 0, {.calls = true}).at("checkpoint");
-  EXPECT_EQ(json[0].at("written_bytes"), first.written);
-  EXPECT_EQ(json[0].at("read_bytes"), first.read);
-  PlanInput none = plan.input;
-  none.writes_checkpoints = false;
-  EXPECT_EQ(to_text(make_plan(none), 0, {.calls = true}).find("Checkpoint bytes"),
-            std::string::npos);
-  EXPECT_TRUE(to_json(make_plan(none), 0, {.calls = true}).at("checkpoint").empty());
 }
 
 }  // namespace

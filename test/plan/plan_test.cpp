@@ -26,16 +26,6 @@ TEST(Plan, TutorialHasTheLiteralSizes) {
   EXPECT_EQ(plan.steps_per_epoch(), 8);
 }
 
-TEST(Plan, OnlyDataAxesSplitTheBatch) {
-  const Plan plan = make_plan(tutorial({{"data", 3}, {"model", 2}}));
-  for (Size rank = 0; rank < 6; ++rank)
-    EXPECT_EQ(plan.batch_samples(rank), balanced_split(32, 3, rank / 2)) << rank;
-  std::vector<std::string> axes;
-  for (const CollectivePlan& c : plan.collectives(0)) axes.push_back(c.axis + ": " + c.what);
-  EXPECT_EQ(axes, (std::vector<std::string>{"model: activations", "data: gradients",
-                                            "data: loss sums", "data+model: loss and norm"}));
-}
-
 // Batches, ranks and microbatches that divide each other evenly and that do not.
 TEST(Plan, BatchesMicrobatchesAndEpochsAreSplitOnce) {
   for (const std::vector<Axis>& axes : std::vector<std::vector<Axis>>{
