@@ -11,38 +11,32 @@ namespace {
 
 using Passes = std::vector<StagePass>;
 
-Passes order_gpipe(const PipelineShape& shape, Size) {
+Passes each_microbatch(PassKind kind, const PipelineShape& shape) {
   Passes passes;
-  for (const PassKind kind : {PassKind::forward, PassKind::backward})
-    for (Size m = 0; m < shape.microbatches; ++m) passes.push_back({kind, m});
+  for (Size m = 0; m < shape.microbatches; ++m) passes.push_back({kind, m});
   return passes;
 }
 
-/// Returns `warm_up` forward passes, then forward and backward passes alternately, then the
-/// remaining backward passes. `forward_pass(i)` and `backward_pass(i)` return the i-th of `count`
-/// passes.
-template <class ForwardPass, class BackwardPass>
-Passes one_in_turn(Size count, Size warm_up, const ForwardPass& forward_pass,
-                   const BackwardPass& backward_pass) {
-  Passes passes;
-  for (Size i = 0; i < warm_up; ++i) passes.push_back(forward_pass(i));
-  for (Size i = 0; i < count; ++i) {
-    if (warm_up + i < count) passes.push_back(forward_pass(warm_up + i));
-    passes.push_back(backward_pass(i));
+/// Returns up to `warm_up` forward passes, then forward and backward passes alternately, then the
+/// remaining backward passes.
+Passes one_in_turn(const Passes& forward, const Passes& backward, Size warm_up) {
+  auto next = forward.begin() + std::min(warm_up, static_cast<Size>(forward.size()));
+  Passes passes(forward.begin(), next);
+  for (const StagePass& pass : backward) {
+    if (next != forward.end()) passes.push_back(*next++);
+    passes.push_back(pass);
   }
   return passes;
 }
 
+Passes order_gpipe(const PipelineShape& shape, Size) {
+  return one_in_turn(each_microbatch(PassKind::forward, shape),
+                     each_microbatch(PassKind::backward, shape), shape.microbatches);
+}
+
 Passes order_1f1b(const PipelineShape& shape, Size stage) {
-  const Size m = shape.microbatches;
-  return one_in_turn(
-      m, std::min(shape.stages - stage - 1, m),
-      [](Size i) {
-        return StagePass{PassKind::forward, i};
-      },
-      [](Size i) {
-        return StagePass{PassKind::backward, i};
-      });
+  return one_in_turn(each_microbatch(PassKind::forward, shape),
+                     each_microbatch(PassKind::backward, shape), shape.stages - stage - 1);
 }
 
 /// Returns the number of groups of microbatches: as many as possible with at least `stages`
@@ -66,10 +60,7 @@ Passes order_interleaved(const PipelineShape& shape, Size stage) {
       }
   }
   const Size largest = balanced_split(shape.microbatches, groups, 0).count;
-  const Size count = shape.microbatches * v;
-  return one_in_turn(
-      count, std::min(2 * (p - stage - 1) + (v - 1) * largest, count),
-      [&](Size i) { return forward[i]; }, [&](Size i) { return backward[i]; });
+  return one_in_turn(forward, backward, 2 * (p - stage - 1) + (v - 1) * largest);
 }
 
 /// 1F1B in which stage k computes gradients of weights k microbatches later than gradients of
