@@ -28,12 +28,8 @@ struct TimedPass {
 struct PipelineTimeline {
   std::vector<std::vector<TimedPass>> stages;
   double makespan = 0;  ///< the end of the last pass
-  /// The fraction of the makespan in which a stage waits, averaged over stages. If messages take no
-  /// time, it is (p - 1) / (m + p - 1) for gpipe and 1f1b. For interleaved it is (p - 1) /
-  /// (v m + p - 1) with m >= p (Narayanan et al. 2021), else 1 - m v / (v p + m - 1). For
-  /// zero_bubble with m >= p it is b / (m (f + i + w) + b) with b = (p - 1) (f + i - w) and i >= w
-  /// (Qi et al. 2024, section 2.3). f, i, w are the times of forward, input gradients and weight
-  /// gradients.
+  /// The fraction of the makespan in which a stage waits, averaged over stages. README.md has the
+  /// closed forms for messages that take no time.
   double bubble = 0;
 };
 
