@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The kinds of layers. Each function makes a LayerSpec and is defined in a source file of its name;
-// kinds that are the same but for an index, or for the direction, have one file.
-// README.md lists their expressions, from which their placements and calls follow.
+// kinds that are the same but for an index, or for the direction, have one file. README.md lists
+// their expressions.
 #pragma once
 
 #include <cstdint>
@@ -44,11 +44,7 @@ LayerSpec embedding(std::string name, std::string unit, Size vocabulary, Size co
 /// Causal self-attention (Vaswani et al. 2017). The input (rows, 3 heads head_width) has the
 /// columns q, k and v of head after head. The output (rows, heads head_width) has the columns
 /// softmax(q k^T / sqrt(head_width)) v of each head, in which a position sees itself and earlier
-/// ones.
-///
-/// Scores are computed in blocks, whose softmaxes are merged by their largest scores and sums
-/// (Milakov and Gimelshein 2018), so that memory is linear in the number of positions. Backward
-/// computes the blocks again from these statistics (Dao et al. 2022).
+/// ones. Memory is linear in the number of positions.
 LayerSpec causal_attention(std::string name, std::string unit, Size qkv, Size heads,
                            Size head_width);
 /// The keys and values (rows, 2 heads head_width) of the input of an attention layer, for other
@@ -58,16 +54,12 @@ LayerSpec keys_values(const LayerSpec& attention);
 /// The largest number of experts that a position chooses.
 inline constexpr Size max_choices = 8;
 
-/// The routing of a mixture of experts (Shazeer et al. 2017; Fedus et al. 2022, "Switch
-/// Transformers"). Turns logits (rows, experts) into gates: the softmax p of a row at the `top_k`
-/// largest of its probabilities, and 0 elsewhere. An expert takes the first `capacity` positions of
-/// a sample that choose it; the others are dropped, which makes their gates 0. So a sample's
-/// routing depends on no other sample. Forward adds for each sample, with t positions, to the loss
-/// sum:
-/// - balance_weight experts sum_e (choices of e / (top_k t)) (sum over positions of p_e), which is
-///   least when the load is even (Fedus et al. 2022, equation 4, times t), and
-/// - z_weight sum over positions of (log sum_e exp(logit_e))^2 (Zoph et al. 2022, "ST-MoE",
-///   equation 5, times t).
+/// The routing of a mixture of experts (Fedus et al. 2022). Turns logits (rows, experts) into
+/// gates: the softmax p of a row at the `top_k` largest of its probabilities, and 0 elsewhere. An
+/// expert takes the first `capacity` positions of a sample that choose it; the others are dropped,
+/// which makes their gates 0. Forward adds for each sample, with t positions, to the loss sum
+/// balance_weight experts sum_e (choices of e / (top_k t)) (sum over positions of p_e) and
+/// z_weight sum over positions of (log sum_e exp(logit_e))^2.
 LayerSpec route(std::string name, std::string unit, Size logits, const Routing& routing);
 
 /// Copies each row of x (rows, width) to a slot of every expert that takes it (GShard: Lepikhin et
@@ -84,11 +76,10 @@ LayerSpec combine(std::string name, std::string unit, Size slots, Size gates, Si
                   Size positions, const Routing& routing);
 
 /// A draw from the normal distribution that the outputs of two layers describe (Kingma and Welling
-/// 2014, "Auto-Encoding Variational Bayes", section 2.4): z = mean + exp(logvar / 2) eps, with eps
-/// standard normal. eps is a function of the seed, the step, and the row and column in the global
-/// batch; backward draws it again. Forward adds beta KL(N(mean, exp(logvar)) || N(0, 1)) = -beta/2
-/// sum (1 + logvar - mean^2 - exp(logvar)), summed over columns and samples, to the loss sum
-/// (appendix B there).
+/// 2014): z = mean + exp(logvar / 2) eps, with eps standard normal. eps is a function of the seed,
+/// the step, and the row and column in the global batch; backward draws it again. Forward adds beta
+/// KL(N(mean, exp(logvar)) || N(0, 1)) = -beta/2 sum (1 + logvar - mean^2 - exp(logvar)) to the
+/// loss sum.
 LayerSpec reparameterize(std::string name, std::string unit, Size mean, Size logvar, Size width,
                          double beta, std::uint64_t seed);
 

@@ -52,18 +52,13 @@ struct TransformerConfig {
   friend bool operator==(const TransformerConfig&, const TransformerConfig&) = default;
 };
 
-/// A decoder of GPT-2's shape (Radford et al. 2019): x = table[token] + position; blocks
-/// x += proj(attention(qkv(ln1(x)))), x += fc2(activation(fc1(ln2(x)))); logits = ln(x) kernel.
-/// Units "embedding", "block1/ln1", "block1/qkv", "block1/proj", "block1/ln2", "block1/fc1",
-/// "block1/fc2", ..., "ln", "logits". Logical axes: table (vocab, embed), qkv (embed, heads), proj
-/// (heads, embed), fc1 (embed, mlp), fc2 (mlp, embed), logits (embed, vocab). `layers` gives
-/// activation, bias, initializer and seed. Throws ConfigError for a size that is not positive and
-/// for a number of heads that does not divide the width evenly.
-///
-/// With experts, fc1 and fc2 are (experts, in, out), with the logical axis "experts", and a block
-/// has x += combine(fc2(activation(fc1(dispatch(ln2(x))))), gates = route(ln2(x) router)), with
-/// unit "block1/router". An expert takes ceil(capacity_factor top_k context / experts) positions of
-/// a sequence, at most all. Throws ConfigError for keys of experts without experts.
+/// A decoder of GPT-2's shape (Radford et al. 2019). Units "embedding", "block1/ln1", "block1/qkv",
+/// "block1/proj", "block1/ln2", "block1/fc1", "block1/fc2", ..., "ln", "logits". Logical axes:
+/// table (vocab, embed), qkv (embed, heads), proj (heads, embed), fc1 (embed, mlp), fc2 (mlp,
+/// embed), logits (embed, vocab). With experts, fc1 and fc2 are (experts, in, out), with the
+/// logical axis "experts", and a block has a unit "block1/router". `layers` gives activation, bias,
+/// initializer and seed. Throws ConfigError for a size that is not positive, for a number of heads
+/// that does not divide the width evenly, and for keys of experts without experts.
 ModelSpec transformer(const TransformerConfig& config, const MlpConfig& layers = {});
 
 struct VaeConfig {
@@ -74,14 +69,11 @@ struct VaeConfig {
   friend bool operator==(const VaeConfig&, const VaeConfig&) = default;
 };
 
-/// A variational autoencoder (Kingma and Welling 2014). The encoder's last hidden layer feeds two
-/// linear layers, mean and logvar of a normal distribution; the decoder turns a draw z from it into
-/// logits of the input. With the loss bce and beta = 1, the mean over samples is -ELBO. Units
-/// "encoder1", ..., "mean", "logvar", "decoder1", .... The logical axes of the kernels in encoder
-/// and decoder alternate between (embed, mlp) and (mlp, embed); those of mean and logvar are
-/// row-parallel or whole. `layers` gives the activation between layers, bias, initializer, and the
-/// seed, also of the noise. Throws ConfigError for a size that is not positive and for an output
-/// activation.
+/// A variational autoencoder (Kingma and Welling 2014). With the loss bce and beta = 1, the mean
+/// over samples is -ELBO. Units "encoder1", ..., "mean", "logvar", "decoder1", .... The logical
+/// axes of the kernels in encoder and decoder alternate between (embed, mlp) and (mlp, embed).
+/// `layers` gives the activation between layers, bias, initializer, and the seed, also of the
+/// noise. Throws ConfigError for a size that is not positive and for an output activation.
 ModelSpec vae(const VaeConfig& config, const MlpConfig& layers = {});
 
 struct PinnConfig {
@@ -90,12 +82,11 @@ struct PinnConfig {
   friend bool operator==(const PinnConfig&, const PinnConfig&) = default;
 };
 
-/// A physics-informed network (Raissi, Perdikaris and Karniadakis 2019): an MLP u(x, y) whose loss
-/// is the residual of a second-order equation. A sample is a point of the interior and a point of
-/// the boundary, in the rows of jet_activation(). The batch's x has the interior point, the unit
-/// vectors, zeros and the boundary point; the prediction has u and its derivatives. Units and
-/// logical axes are those of mlp(). `layers` gives activations, bias, initializer and seed. Throws
-/// ConfigError for a size that is not positive and for an activation without has_jets().
+/// A physics-informed network (Raissi et al. 2019): an MLP u(x, y) with the rows of
+/// jet_activation(). The batch's x has the interior point, the unit vectors, zeros and the boundary
+/// point. Units and logical axes are those of mlp(). `layers` gives activations, bias, initializer
+/// and seed. Throws ConfigError for a size that is not positive and for an activation without
+/// has_jets().
 ModelSpec pinn(const PinnConfig& config, const MlpConfig& layers);
 
 struct FnoConfig {
@@ -108,13 +99,11 @@ struct FnoConfig {
 };
 
 /// A Fourier neural operator in two dimensions (Li et al. 2021). x (grid grid, 3) has a function at
-/// the points of a grid, and their coordinates; y is (grid grid, 1). Unit "lift" maps the 3 columns
-/// to `width` channels. "layer1", "layer2", ...: v = activation(K v + v kernel + bias) with K v =
-/// inverse_fourier(mode_product(fourier(v))); the last one has no activation. "projection" and
-/// "output" map the channels to `projection` columns and to one. Along `model` the modes and
-/// `projection` are split. `layers` gives activation, initializer, seed, and the bias of dense
-/// layers. Throws ConfigError for a size that is not positive or too large, and for a grid with
-/// less than 2 modes points along a dimension.
+/// the points of a grid, and their coordinates; y is (grid grid, 1). Units "lift", "layer1",
+/// "layer2", ..., of which the last one has no activation, "projection" and "output". `layers`
+/// gives activation, initializer, seed, and the bias of dense layers. Throws ConfigError for a size
+/// that is not positive or too large, and for a grid with less than 2 modes points along a
+/// dimension.
 ModelSpec fno(const FnoConfig& config, const MlpConfig& layers = {});
 
 /// A dense layer: activation(input kernel + bias). The kernel (in, out) has the logical axes
