@@ -17,9 +17,46 @@ using test::LayerAlone;
 using test::to_host;
 using Complex = std::complex<double>;
 
-std::vector<double> output_of(const LayerAlone<double>& alone) {
-  forward(alone.call);
-  return to_host(alone.y);
+constexpr Size samples = 2;
+
+/// What a rank has: a part of the frequencies k1, along `model`, and of the points, along
+/// `context`.
+struct Rank {
+  FourierGrid grid;
+  Range modes;  ///< all k2 of its k1
+  SplitPart share;
+  std::vector<Size> points;  ///< in the order of its rows
+
+  LayerSpec part_of(LayerSpec layer) const {
+    layer.sizes.at('q').own = {modes.begin / grid.modes, modes.count / grid.modes};
+    layer.sizes.at('p').own.count = share.own_count();
+    layer.share = share;
+    return layer;
+  }
+};
+
+/// Calls f(rank) for ranks of some meshes.
+template <class F>
+void for_ranks(const F& f) {
+  for (const FourierGrid& grid :
+       std::vector<FourierGrid>{{4, 2, 1}, {7, 3, 2}, {9, 1, 3}, {8, 2, 5}})
+    for (const bool zigzag : {false, true})
+      for (const Size ways : {1, 2, 3, 8, 100})
+        for (const Size of_model : ways > 1 ? std::vector<Size>{2} : std::vector{1, 2 * grid.modes})
+          for (Size i = 0; i < ways * of_model; ++i) {
+            SCOPED_TRACE(testing::Message()
+                         << grid.n << " points, rank " << i << " of " << ways << " x " << of_model);
+            const Range k1 = balanced_split(2 * grid.modes, of_model, i % of_model);
+            Rank rank{grid,
+                      {k1.begin * grid.modes, k1.count * grid.modes},
+                      {{grid.n * grid.n, ways, 1, zigzag}, i / of_model},
+                      {}};
+            for (const Size number : {0, 1}) {
+              const Range run = rank.share.own_run(number);
+              for (Size point = run.begin; point < run.end(); ++point) rank.points.push_back(point);
+            }
+            f(rank);
+          }
 }
 
 /// exp(-2 pi i (k1 x1 + k2 x2) / n) of mode and point by their numbers.
@@ -31,159 +68,72 @@ Complex wave(const FourierGrid& grid, Size mode, Size point) {
   return std::polar(1.0, -2 * std::numbers::pi * turns);
 }
 
-/// The column with the real part of a mode of a channel; the imaginary part is `width` later.
-Size column(const FourierGrid& grid, Size mode, Size channel) {
-  return mode * 2 * grid.width + channel;
+/// Returns a mode of a channel; the imaginary part is `width` behind the real part.
+Complex mode_of(const FourierGrid& grid, const std::vector<double>& values, Size mode,
+                Size channel) {
+  const Size at = mode * 2 * grid.width + channel;
+  return {values[at], values[at + grid.width]};
 }
-
-LayerSpec fourier_part(const FourierGrid& grid, Size rank, Size ranks) {
-  LayerSpec layer = fourier("y", "u", LayerSpec::data, grid);
-  layer.sizes.at('q').own = balanced_split(2 * grid.modes, ranks, rank);
-  return layer;
-}
-
-LayerSpec inverse_part(const FourierGrid& grid, Size rank, Size ranks) {
-  LayerSpec layer = inverse_fourier("y", "u", LayerSpec::data, grid);
-  layer.sizes.at('q').own = balanced_split(2 * grid.modes, ranks, rank);
-  return layer;
-}
-
-const std::vector<FourierGrid> grids{{4, 2, 1}, {7, 3, 2}, {9, 1, 3}, {8, 2, 5}};
 
 TEST(Fourier, ModesAreMeansOverTheGrid) {
-  for (const FourierGrid& grid : grids)
-    for (const Size ranks : {Size{1}, 2 * grid.modes})
-      for (Size rank = 0; rank < ranks; ++rank) {
-        const Size samples = 2, points = grid.n * grid.n, own = grid.num_modes() / ranks;
-        SCOPED_TRACE(testing::Message() << grid.n << " points, rank " << rank << " of " << ranks);
-        const LayerAlone<double> alone(fourier_part(grid, rank, ranks), samples);
-        const auto y = output_of(alone), x = to_host(alone.x[0]);
-        for (Size s = 0; s < samples; ++s)
-          for (Size mode = 0; mode < own; ++mode)
-            for (Size c = 0; c < grid.width; ++c) {
-              Complex sum = 0;
-              for (Size p = 0; p < points; ++p)
-                sum += x[(s * points + p) * grid.width + c] * wave(grid, rank * own + mode, p);
-              sum /= static_cast<double>(points);
-              const Size at = s * alone.layer.out() + column(grid, mode, c);
-              EXPECT_NEAR(y[at], sum.real(), 1e-14);
-              EXPECT_NEAR(y[at + grid.width], sum.imag(), 1e-14);
-            }
-      }
+  for_ranks([](const Rank& rank) {
+    const FourierGrid& grid = rank.grid;
+    const LayerAlone<double> alone(rank.part_of(fourier("y", "u", LayerSpec::data, grid)), samples);
+    forward(alone.call);
+    const auto y = to_host(alone.y), x = to_host(alone.x[0]);
+    const Size rows = static_cast<Size>(rank.points.size());
+    for (Size s = 0; s < samples; ++s)
+      for (Size mode = 0; mode < rank.modes.count; ++mode)
+        for (Size c = 0; c < grid.width; ++c) {
+          Complex sum = 0;
+          for (Size p = 0; p < rows; ++p)
+            sum += x[(s * rows + p) * grid.width + c] *
+                   wave(grid, rank.modes.begin + mode, rank.points[p]);
+          sum /= static_cast<double>(grid.n * grid.n);
+          ASSERT_LT(std::abs(mode_of(grid, y, s * rank.modes.count + mode, c) - sum), 2e-14);
+        }
+  });
 }
 
 TEST(InverseFourier, AddsUpModesAndTheirConjugates) {
-  for (const FourierGrid& grid : grids)
-    for (const Size ranks : {Size{1}, 2 * grid.modes})
-      for (Size rank = 0; rank < ranks; ++rank) {
-        const Size samples = 2, points = grid.n * grid.n, own = grid.num_modes() / ranks;
-        SCOPED_TRACE(testing::Message() << grid.n << " points, rank " << rank << " of " << ranks);
-        const LayerAlone<double> alone(inverse_part(grid, rank, ranks), samples);
-        const auto y = output_of(alone), x = to_host(alone.x[0]);
-        for (Size s = 0; s < samples; ++s)
-          for (Size p = 0; p < points; ++p)
-            for (Size c = 0; c < grid.width; ++c) {
-              double sum = 0;
-              for (Size mode = 0; mode < own; ++mode) {
-                const Size at = s * alone.layer.in() + column(grid, mode, c);
-                const Complex value(x[at], x[at + grid.width]);
-                const double weight = (rank * own + mode) % grid.modes == 0 ? 1 : 2;
-                sum += weight * (value * std::conj(wave(grid, rank * own + mode, p))).real();
-              }
-              EXPECT_NEAR(y[(s * points + p) * grid.width + c], sum, 1e-13);
-            }
-      }
-}
-
-/// The parts of the points of a grid that ranks of `context` have.
-std::vector<SplitPart> shares(const FourierGrid& grid) {
-  std::vector<SplitPart> all;
-  for (const Size ways : {2, 3, 8, 100})
-    for (Size part = 0; part < ways; ++part)
-      for (const bool zigzag : {false, true})
-        all.push_back({{grid.n * grid.n, ways, 1, zigzag}, part});
-  return all;
-}
-
-/// Returns the points of a share in the order of its rows.
-std::vector<Size> points_of(const SplitPart& share) {
-  std::vector<Size> points;
-  for (const Size number : {0, 1})
-    for (Size i = 0; i < share.own_run(number).count; ++i)
-      points.push_back(share.own_run(number).begin + i);
-  return points;
-}
-
-TEST(Fourier, PartsOfAGridAddTheirPointsToTheMeans) {
-  for (const FourierGrid& grid : grids)
-    for (const SplitPart& share : shares(grid))
-      for (Size rank = 0; rank < 2; ++rank) {
-        const Size samples = 2, own = grid.num_modes() / 2;
-        SCOPED_TRACE(testing::Message() << grid.n << " points, part " << share.part << " of "
-                                        << share.parts << ", rank " << rank);
-        LayerSpec layer = fourier_part(grid, rank, 2);
-        layer.share = share;
-        layer.sizes.at('p').own.count = share.own_count();
-        const LayerAlone<double> alone(layer, samples);
-        const auto y = output_of(alone), x = to_host(alone.x[0]);
-        const std::vector<Size> points = points_of(share);
-        for (Size s = 0; s < samples; ++s)
-          for (Size mode = 0; mode < own; ++mode)
-            for (Size c = 0; c < grid.width; ++c) {
-              Complex sum = 0;
-              for (Size p = 0; p < layer.positions_of(0); ++p)
-                sum += x[(s * layer.positions_of(0) + p) * grid.width + c] *
-                       wave(grid, rank * own + mode, points[p]);
-              sum /= static_cast<double>(grid.n * grid.n);
-              const Size at = s * layer.out() + column(grid, mode, c);
-              ASSERT_NEAR(y[at], sum.real(), 1e-14);
-              ASSERT_NEAR(y[at + grid.width], sum.imag(), 1e-14);
-            }
-      }
-}
-
-// Equals the points of the whole field.
-TEST(InverseFourier, PartsOfAGridHaveTheirPoints) {
-  for (const FourierGrid& grid : grids)
-    for (const SplitPart& share : shares(grid))
-      for (Size rank = 0; rank < 2; ++rank) {
-        const Size samples = 2;
-        SCOPED_TRACE(testing::Message() << grid.n << " points, part " << share.part << " of "
-                                        << share.parts << ", rank " << rank);
-        LayerSpec layer = inverse_part(grid, rank, 2);
-        const LayerAlone<double> whole(layer, samples);
-        layer.share = share;
-        layer.sizes.at('p').own.count = share.own_count();
-        const LayerAlone<double> alone(layer, samples);
-        const auto y = output_of(alone), all = output_of(whole);
-        const std::vector<Size> points = points_of(share);
-        for (Size s = 0; s < samples; ++s)
-          for (Size p = 0; p < layer.positions(); ++p)
-            for (Size c = 0; c < grid.width; ++c)
-              ASSERT_NEAR(y[(s * layer.positions() + p) * grid.width + c],
-                          all[(s * grid.n * grid.n + points[p]) * grid.width + c], 1e-13);
-      }
+  for_ranks([](const Rank& rank) {
+    const FourierGrid& grid = rank.grid;
+    const LayerAlone<double> alone(rank.part_of(inverse_fourier("y", "u", LayerSpec::data, grid)),
+                                   samples);
+    forward(alone.call);
+    const auto y = to_host(alone.y), x = to_host(alone.x[0]);
+    const Size rows = static_cast<Size>(rank.points.size());
+    for (Size s = 0; s < samples; ++s)
+      for (Size p = 0; p < rows; ++p)
+        for (Size c = 0; c < grid.width; ++c) {
+          double sum = 0;
+          for (Size mode = 0; mode < rank.modes.count; ++mode) {
+            const Size number = rank.modes.begin + mode;
+            const double weight = number % grid.modes == 0 ? 1 : 2;
+            sum += weight * (mode_of(grid, x, s * rank.modes.count + mode, c) *
+                             std::conj(wave(grid, number, rank.points[p])))
+                                .real();
+          }
+          ASSERT_NEAR(y[(s * rows + p) * grid.width + c], sum, 1e-13);
+        }
+  });
 }
 
 TEST(ModeProduct, MultipliesComplexNumbers) {
-  const Size samples = 7, width = 3;
+  const Size width = 3;
   const FourierGrid grid{4, 2, width};
   const LayerAlone<double> alone(mode_product("y", "u", LayerSpec::data, grid, 0), samples);
-  const auto y = output_of(alone), x = to_host(alone.x[0]), r = to_host(alone.parameters[0]);
-  const auto at = [&](const std::vector<double>& of, Size sample, Size mode, Size channel) {
-    const Size real = (sample * grid.num_modes() + mode) * 2 * width + channel;
-    return Complex(of[real], of[real + width]);
-  };
-  for (Size s = 0; s < samples; ++s)
-    for (Size mode = 0; mode < grid.num_modes(); ++mode)
-      for (Size out = 0; out < width; ++out) {
-        Complex sum = 0;
-        for (Size in = 0; in < width; ++in) {
-          const Size real = (mode * 2 * width + in) * width + out;
-          sum += at(x, s, mode, in) * Complex(r[real], r[real + width * width]);
-        }
-        EXPECT_LT(std::abs(at(y, s, mode, out) - sum), 1e-13);
+  forward(alone.call);
+  const auto y = to_host(alone.y), x = to_host(alone.x[0]), r = to_host(alone.parameters[0]);
+  for (Size mode = 0; mode < samples * grid.num_modes(); ++mode)
+    for (Size out = 0; out < width; ++out) {
+      Complex sum = 0;
+      for (Size in = 0; in < width; ++in) {
+        const Size real = (mode % grid.num_modes() * 2 * width + in) * width + out;
+        sum += mode_of(grid, x, mode, in) * Complex(r[real], r[real + width * width]);
       }
+      EXPECT_LT(std::abs(mode_of(grid, y, mode, out) - sum), 1e-13);
+    }
 }
 
 }  // namespace

@@ -35,6 +35,7 @@ struct LayerAlone {
       dx.emplace_back("dx", rows, layer.columns_of(i));
       call.inputs[i] = x.back();
       call.input_gradients[i] = dx.back();
+      if (i > 0 && row_of(layer).name == "attention") give_terms(i);
     }
     for (std::size_t p = 0; p < layer.parameters.size(); ++p) {
       const Size n = num_elements(layer.parameters[p].shape);
@@ -60,6 +61,30 @@ struct LayerAlone {
     forward(call);
     backward(call);
   }
+  /// Takes the numbers of the operands of a layer with a type of fewer bits.
+  template <class Narrow>
+  void take_operands(const LayerAlone<Narrow>& from) const {
+    for (std::size_t i = 0; i < x.size(); ++i) take(from.x[i], x[i]);
+    for (std::size_t p = 0; p < parameters.size(); ++p) take(from.parameters[p], parameters[p]);
+    take(from.dy, dy);
+  }
+  template <class Narrow>
+  static void take(const Matrix<Narrow>& from, const Matrix<T>& to) {
+    std::vector<T> values;
+    for (const Narrow value : to_host(from))
+      values.push_back(static_cast<T>(static_cast<StateOf<Narrow>>(value)));
+    Kokkos::deep_copy(to, to_device(values, from.extent(0), from.extent(1)));
+  }
+
+  /// Makes the gradient of keys and values that ranks share a sum of unrounded terms.
+  void give_terms(std::size_t i) {
+    if constexpr (is_half_v<T>)
+      terms = Matrix<State>("terms", dx[i].extent(0), dx[i].extent(1));
+    else
+      terms = dx[i];
+    call.input_gradients[i] = {};
+    call.input_gradient_terms[i] = terms;
+  }
 
   static constexpr Size most = 1 << 16;  ///< elements of any operand of a product
   LayerSpec layer;
@@ -67,6 +92,7 @@ struct LayerAlone {
   std::vector<Matrix<T>> x, dx, parameters;
   std::vector<Vector<State>> gradients;
   Matrix<T> y, dy;
+  Matrix<State> terms;
   Vector<double> loss;
   LayerCall<T> call{layer, gemm};
 };

@@ -7,16 +7,15 @@
 
 #include <gtest/gtest.h>
 
+#include <tessera/base/for_each.hpp>
 #include <tessera/nn/layers/layers.hpp>
 
-#include "nn/finite_differences.hpp"
 #include "nn/layer_alone.hpp"
 
 namespace tessera {
 namespace {
 
 using test::LayerAlone;
-using test::normal_matrix;
 using test::to_device;
 using test::to_host;
 
@@ -39,6 +38,8 @@ std::vector<LayerSpec> kinds() {
       embedding("positions of a rank", "u", 7, 5, 3, 0),
       with_positions(4, causal_attention("attention", "u", 0, 2, 3)),
       with_positions(7, causal_attention("rows of three ranks", "u", 0, 2, 3)),
+      with_positions(7, causal_attention("many blocks", "u", 0, 2, 3)),
+      with_positions(7, causal_attention("keys of all ranks", "u", 0, 2, 3)),
       keys_values(with_positions(4, causal_attention("attention", "u", 0, 2, 3))),
       fourier("fourier", "u", 0, grid),
       fourier("modes of a rank", "u", 0, grid),
@@ -64,6 +65,13 @@ std::vector<LayerSpec> kinds() {
       layer.share = positions;
       own('p').count = positions.own_count();
     };
+    if (layer.name == "many blocks") layer.tiling.queries = 3, layer.tiling.keys = 2;
+    if (layer.name == "keys of all ranks") {
+      layer.sizes.emplace('t', 7);
+      layer.inputs = {0, 1};
+      layer.tiling.queries = 3, layer.tiling.keys = 2;
+      share({{7, 3, 1, true}, 1});
+    }
     if (layer.name == "positions of a rank") share({{5, 2, 1, true}, 1});
     if (layer.name == "rows of three ranks") layer.share = {{7, 3, 1, true}, 0};
     if (layer.name == "rows of a table") own('v') = {3, 4}, layer.parameters[0].shape[0] = 4;
@@ -136,49 +144,23 @@ TEST(LayerKinds, GradientsAgreeWithFiniteDifferences) {
   }
 }
 
-/// Returns models in which the layer reads the batch with one input or more, and a trained layer
-/// with the others. A linear layer reads its output.
-std::vector<ModelSpec> models_on_the_batch(LayerSpec layer) {
-  std::vector<ModelSpec> models;
-  for (std::size_t trained = 0; trained <= layer.inputs.size(); ++trained) {
-    if (trained == 0 || layer.inputs.size() == 2) {
-      ModelSpec model{{}, layer.in(), Initializer::lecun_normal, 42, layer.positions_of(0)};
-      const auto square = [&](Size width) {
-        return ParameterSpec{"kernel", {width, width}, {"", ""}, Initial::drawn, 9};
-      };
-      const Size before =
-          trained == 0
-              ? LayerSpec::data
-              : model.append(linear("before", "before", LayerSpec::data, square(layer.in())));
-      for (std::size_t i = 0; i < layer.inputs.size(); ++i)
-        layer.inputs[i] = i + 1 == trained ? before : LayerSpec::data;
-      model.append(linear("after", "after", model.append(layer), square(layer.out())));
-      models.push_back(std::move(model));
+/// A gradient is not wanted if the layer reads the batch.
+TEST(LayerKinds, WriteOnlyTheGradientsThatAreWanted) {
+  for (const LayerSpec& layer : kinds())
+    for (std::size_t unwanted = 0; unwanted < layer.inputs.size(); ++unwanted) {
+      SCOPED_TRACE(layer.name);
+      if (row_of(layer).name == "attention") continue;  // it never reads the batch
+      const LayerAlone<double> all(layer, batch_samples);
+      LayerAlone<double> some(layer, batch_samples);
+      all.run();
+      some.call.input_gradients[unwanted] = {};
+      some.run();
+      for (std::size_t i = 0; i < all.dx.size(); ++i)
+        EXPECT_EQ(to_host(some.dx[i]),
+                  i == unwanted ? std::vector<double>(all.dx[i].size()) : to_host(all.dx[i]));
+      for (std::size_t p = 0; p < all.gradients.size(); ++p)
+        EXPECT_EQ(to_host(some.gradients[p]), to_host(all.gradients[p]));
     }
-  }
-  return models;
-}
-
-TEST(LayerKinds, TrainDirectlyOnTheBatch) {
-  for (const LayerSpec& layer : kinds()) {
-    const bool is_part = layer.part('e').begin + layer.part('q').begin + layer.part('v').begin > 0;
-    const bool reads_equal_inputs =
-        layer.inputs.size() == 1 || layer.columns_of(0) == layer.columns_of(1);
-    if (is_part || !reads_equal_inputs) continue;
-    for (const ModelSpec& model : models_on_the_batch(layer)) {
-      SCOPED_TRACE(testing::Message() << layer.name << ", " << model.layers.size() << " layers");
-      const Size rows = batch_samples * model.input_positions;
-      std::vector<double> classes;
-      for (Size i = 0; i < rows; ++i)
-        classes.push_back(static_cast<double>(3 * i % layer.whole('v')));
-      auto net = test::network(model, batch_samples, LossKind::mse);
-      test::expect_gradient(
-          net,
-          layer.sizes.contains('v') ? to_device(classes, rows, 1)
-                                    : normal_matrix<double>(rows, model.input_width, 8),
-          normal_matrix<double>(batch_samples * model.output_positions(), model.output_width(), 9));
-    }
-  }
 }
 
 TEST(LayerKinds, AddToGradients) {
@@ -251,15 +233,6 @@ class LayerKindsIn : public testing::Test {};
 using ComputeTypes = testing::Types<float, BFloat16, Float16>;
 TYPED_TEST_SUITE(LayerKindsIn, ComputeTypes);
 
-/// Copies the numbers to a type with more bits.
-template <class From, class To>
-void copy_numbers(const Matrix<From>& from, const Matrix<To>& to) {
-  std::vector<To> values;
-  for (const From value : to_host(from))
-    values.push_back(static_cast<To>(static_cast<StateOf<From>>(value)));
-  Kokkos::deep_copy(to, to_device(values, from.extent(0), from.extent(1)));
-}
-
 /// Limits of errors: `relative` for one rounding of a result, `sums` for sums in the state type.
 /// Attention and the transforms also round results between two products.
 struct Rounding {
@@ -291,18 +264,17 @@ TYPED_TEST(LayerKindsIn, EqualTheWiderTypeRoundedOnce) {
     const Rounding rounding = rounding_of<T>(layer);
     const LayerAlone<T> alone(layer, batch_samples);
     const LayerAlone<Wider> wide(layer, batch_samples);
-    for (std::size_t i = 0; i < alone.x.size(); ++i) copy_numbers(alone.x[i], wide.x[i]);
-    for (std::size_t p = 0; p < alone.parameters.size(); ++p)
-      copy_numbers(alone.parameters[p], wide.parameters[p]);
-    copy_numbers(alone.dy, wide.dy);
+    wide.take_operands(alone);
     forward(alone.call);
     forward(wide.call);
     expect_rounded(to_host(alone.y), to_host(wide.y), rounding);
-    copy_numbers(alone.y, wide.y);  // backward starts from the same output
+    wide.take(alone.y, wide.y);  // backward starts from the same output
     backward(alone.call);
     backward(wide.call);
     for (std::size_t i = 0; i < alone.dx.size(); ++i)
-      expect_rounded(to_host(alone.dx[i]), to_host(wide.dx[i]), rounding);
+      if (alone.call.input_gradients[i].data() != nullptr)
+        expect_rounded(to_host(alone.dx[i]), to_host(wide.dx[i]), rounding);
+    expect_rounded(to_host(alone.terms), to_host(wide.terms), {0, rounding.sums});
     for (std::size_t p = 0; p < alone.gradients.size(); ++p)
       expect_rounded(to_host(alone.gradients[p]), to_host(wide.gradients[p]), rounding);
     for (std::size_t i = 0; i < alone.loss.extent(0); ++i)
@@ -310,11 +282,38 @@ TYPED_TEST(LayerKindsIn, EqualTheWiderTypeRoundedOnce) {
   }
 }
 
+/// Layers that take several samples, heads or modes at once compute what they compute one by one.
+TYPED_TEST(LayerKindsIn, ComputeSeveralMatricesAtOnce) {
+  using T = TypeParam;
+  const auto expect_same = [](const auto& one_by_one, const auto& at_once) {
+    const auto expected = to_host(one_by_one), result = to_host(at_once);
+    for (std::size_t i = 0; i < expected.size(); ++i)
+      ASSERT_NEAR(static_cast<double>(result[i]), static_cast<double>(expected[i]),
+                  on_host ? 0 : 1e-2 * (1 + std::abs(static_cast<double>(expected[i]))));
+  };
+  for (LayerSpec layer : kinds())
+    for (const Size samples : {1, 5}) {
+      layer.tiling.room = 1;
+      const LayerAlone<T> expected(layer, samples);
+      expected.run();
+      for (const Size room : {20, 100, 1 << 24}) {
+        SCOPED_TRACE(testing::Message() << layer.name << ", " << samples << " samples, " << room);
+        layer.tiling.room = room;
+        const LayerAlone<T> alone(layer, samples);
+        alone.run();
+        expect_same(expected.y, alone.y);
+        expect_same(expected.terms, alone.terms);
+        for (std::size_t i = 0; i < alone.dx.size(); ++i) expect_same(expected.dx[i], alone.dx[i]);
+        for (std::size_t p = 0; p < alone.gradients.size(); ++p)
+          expect_same(expected.gradients[p], alone.gradients[p]);
+      }
+    }
+}
+
 /// Results that are terms of a sum over ranks stay in the state type.
 TYPED_TEST(LayerKindsIn, DoNotRoundTerms) {
   using T = TypeParam;
   using State = StateOf<T>;
-  const auto is_partial = [](Placement p) { return p.is_partial(); };
   int terms = 0;
   for (const LayerSpec& layer : kinds()) {
     for (const char index : splittable(row_of(layer).expression)) {
@@ -323,27 +322,17 @@ TYPED_TEST(LayerKindsIn, DoNotRoundTerms) {
       const Rounding rounding{0, rounding_of<T>(layer).sums};
       LayerAlone<T> alone(layer, batch_samples);
       const LayerAlone<State> wide(layer, batch_samples);
-      for (std::size_t i = 0; i < alone.x.size(); ++i) copy_numbers(alone.x[i], wide.x[i]);
-      for (std::size_t p = 0; p < alone.parameters.size(); ++p)
-        copy_numbers(alone.parameters[p], wide.parameters[p]);
-      copy_numbers(alone.dy, wide.dy);
+      wide.take_operands(alone);
       wide.run();
-      if (layout.output.is_partial()) {
-        const Matrix<State> sum("sum", wide.y.extent(0), wide.y.extent(1));
-        alone.call.output_terms = sum;
-        alone.call.output = Matrix<T>();
-        forward(alone.call);
-        expect_rounded(to_host(sum), to_host(wide.y), rounding);
-        ++terms;
-      }
-      if (is_partial(layout.input_gradients[0])) {
-        const Matrix<State> sum("sum", wide.dx[0].extent(0), wide.dx[0].extent(1));
-        alone.call.input_gradient_terms[0] = sum;
-        alone.call.input_gradients[0] = Matrix<T>();
-        backward(alone.call);
-        expect_rounded(to_host(sum), to_host(wide.dx[0]), rounding);
-        ++terms;
-      }
+      const bool forwards = layout.output.is_partial();
+      if (!forwards && !layout.input_gradients[0].is_partial()) continue;
+      const Matrix<State> wanted = forwards ? wide.y : wide.dx[0],
+                          sum("sum", wanted.extent(0), wanted.extent(1));
+      (forwards ? alone.call.output_terms : alone.call.input_gradient_terms[0]) = sum;
+      (forwards ? alone.call.output : alone.call.input_gradients[0]) = Matrix<T>();
+      forwards ? forward(alone.call) : backward(alone.call);
+      expect_rounded(to_host(sum), to_host(wanted), rounding);
+      ++terms;
     }
   }
   // linear; embedding, fourier, inverse_fourier, dispatch, combine and their parts
@@ -352,43 +341,26 @@ TYPED_TEST(LayerKindsIn, DoNotRoundTerms) {
 
 // In an arena, a layer without bias has an empty View at the address of the next layer.
 TEST(Pointwise, DoesNotReadOrWriteAnEmptyBias) {
-  const auto x = normal_matrix<double>(4, 5, 1), dy = normal_matrix<double>(4, 5, 3);
+  LayerAlone<double> alone(pointwise("y", "u", 0, 5, Activation::relu), 4);
+  forward(alone.call);
+  const auto y = to_host(alone.y);
   const Vector<double> next("next", 5);
   Kokkos::deep_copy(next, 7);
-  const LayerSpec layer = pointwise("y", "u", 0, 5, Activation::relu);
-  const Gemm<double> gemm;
-  const Matrix<double> y("y", 4, 5), expected("expected", 4, 5), dx("dx", 4, 5);
-  LayerCall<double> call{layer, gemm};
-  call.inputs[0] = x;
-  call.output = expected;
-  forward(call);
-  call.output = y;
-  call.parameters[0] = alias_vector(next.data(), 0);
-  forward(call);
-  EXPECT_EQ(to_host(y), to_host(expected));
-  call.output_gradient = dy;
-  call.input_gradients[0] = dx;
-  call.parameter_gradients[0] = alias_vector(next.data(), 0);
-  backward(call);
+  alone.call.parameters[0] = alias_vector<const double>(next.data(), 0);
+  alone.call.parameter_gradients[0] = alias_vector(next.data(), 0);
+  alone.run();
+  EXPECT_EQ(to_host(alone.y), y);
   EXPECT_EQ(to_host(next), std::vector<double>(5, 7));
 }
 
 TEST(Pointwise, SumsTheColumnsOfMatricesWiderThanOneBlock) {
   for (Size cols : {1, 31, 33, 1023, 1025, 2049}) {
-    const Size rows = 19;
-    const Matrix<double> dy = normal_matrix<double>(rows, cols, 5);
-    const Vector<double> db("db", cols);
-    const LayerSpec layer = pointwise("y", "u", 0, cols, Activation::identity, "mlp");
-    const Gemm<double> gemm;
-    LayerCall<double> call{layer, gemm};
-    call.output_gradient = call.output = dy;
-    call.input_gradients[0] = dy;
-    call.parameter_gradients[0] = db;
-    backward(call);
-    const auto values = to_host(dy), sums = to_host(db);
+    const LayerAlone<double> alone(pointwise("y", "u", 0, cols, Activation::identity, "mlp"), 19);
+    backward(alone.call);
+    const auto values = to_host(alone.dy), sums = to_host(alone.gradients[0]);
     for (Size j = 0; j < cols; ++j) {
       double sum = 0;
-      for (Size i = 0; i < rows; ++i) sum += values[i * cols + j];
+      for (Size i = 0; i < 19; ++i) sum += values[i * cols + j];
       EXPECT_NEAR(sums[j], sum, 1e-13) << cols << " " << j;
     }
   }

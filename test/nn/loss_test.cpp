@@ -5,7 +5,6 @@
 
 #include <gtest/gtest.h>
 
-#include <tessera/base/error.hpp>
 #include <tessera/nn/loss.hpp>
 #include <tessera/random/fill.hpp>
 
@@ -38,18 +37,6 @@ TYPED_TEST(LossOf, SumsAndGradientsOfASmallCase) {
   EXPECT_EQ(to_host(sums)[0], 9 + 16 + 0 + 4);
   EXPECT_EQ(to_host(sums)[1], 3 + 4 + 0 + 2);
   EXPECT_NEAR(to_host(sums)[2], 5 / std::sqrt(26.0) + 2.0 / 4, 1e-12);
-}
-
-TEST(Loss, CountsAreElementsOrRows) {
-  EXPECT_EQ(loss_count(LossKind::mse, 3, 5), 15);
-  EXPECT_EQ(loss_count(LossKind::mae, 3, 5), 15);
-  EXPECT_EQ(loss_count(LossKind::relative_l2, 3, 5), 3);
-  EXPECT_EQ(loss_count(LossKind::bce, 3, 5), 3);
-  EXPECT_EQ(loss_count(LossKind::cross_entropy, 3, 5), 3);
-  EXPECT_EQ(loss_count(LossKind::poisson, 3, 6), 3);
-  EXPECT_EQ(loss_shape(LossKind::relative_l2, 3, 4, 2).rows, 3);
-  EXPECT_EQ(loss_shape(LossKind::relative_l2, 3, 4, 2).cols, 8);
-  EXPECT_EQ(loss_shape(LossKind::cross_entropy, 3, 4, 2).rows, 12);
 }
 
 /// Checks the gradient against central differences of the sum, element by element.
@@ -189,29 +176,6 @@ TEST(Loss, ClassesOfSeveralRanksAreThoseOfOne) {
   }
 }
 
-/// A mean of means would weigh the rows of the short part more.
-TYPED_TEST(LossOf, UnevenPartsAddUpToTheWhole) {
-  using T = TypeParam;
-  Matrix<T> p("p", 7, 3), t("t", 7, 3);
-  fill_normal(p, key(1));
-  fill_normal(t, key(2));
-  const Vector<double> sums("sums", 3);
-  for (LossKind kind : {LossKind::mse, LossKind::mae, LossKind::relative_l2}) {
-    const Matrix<T> whole("g", 7, 3), parts("g", 7, 3);
-    const Size count = loss_count(kind, 7, 3);
-    loss_and_gradient<T>(kind, p, t, count, sums, 0, whole);
-    const auto part = [&](Size first, Size rows, Size slot) {
-      const auto cut = [&](const Matrix<T>& m) { return Matrix<T>(m.data() + first * 3, rows, 3); };
-      loss_and_gradient<T>(kind, cut(p), cut(t), count, sums, slot, cut(parts));
-    };
-    part(0, 5, 1);
-    part(5, 2, 2);
-    EXPECT_EQ(to_host(parts), to_host(whole));
-    const auto s = to_host(sums);
-    EXPECT_NEAR(s[1] + s[2], s[0], 1e-12);
-  }
-}
-
 TYPED_TEST(LossOf, NaNAndInfinityReachTheSum) {
   using T = TypeParam;
   const Vector<double> sums("sums", 1);
@@ -261,12 +225,6 @@ TYPED_TEST(HalfLoss, IsComputedInFloatAndItsGradientScaled) {
     for (std::size_t i = 0; i < got.size(); ++i)
       EXPECT_NEAR(static_cast<float>(got[i]), wanted[i], 1.01 * unit * std::abs(wanted[i]) + 1e-9);
   }
-}
-
-TEST(Loss, ShapesThatDifferAreAnError) {
-  const Matrix<float> p("p", 2, 3), t("t", 3, 2);
-  EXPECT_THROW(loss_and_gradient<float>(LossKind::mse, p, t, 6, Vector<double>("s", 1), 0, p),
-               Error);
 }
 
 }  // namespace
