@@ -64,8 +64,8 @@ Dataset<T>::Dataset(const Plan& plan, Size rank, Size samples)
       batch_size_(plan.input.batch_size),
       x_positions_(plan.input.model.input_positions),
       y_positions_(plan.input.model.output_positions()),
-      share_{{x_positions_, plan.along(rank).context_ranks, 1, plan.input.zigzag},
-             plan.along(rank).context} {}
+      share_{{x_positions_, plan.input.mesh.size_of("context"), 1, plan.input.zigzag},
+             plan.input.mesh.coordinate(rank, "context")} {}
 
 template <class T>
 Dataset<T> Dataset<T>::wrap(const Plan& plan, Size rank, const Matrix<T>& x, const Matrix<T>& y) {

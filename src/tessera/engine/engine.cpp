@@ -60,7 +60,6 @@ Engine<T>::Engine(const Plan& plan, const Mesh& mesh, const StepOptions& options
       rank_(mesh.rank()),
       stage_(plan_.stage(mesh.rank())),
       state_(plan.state(mesh.rank())),
-      along_(plan.along(mesh.rank())),
       options_(options),
       communicators_(plan.input, mesh),
       parameters_(StateArena<State>::parameters(state_)),
@@ -130,7 +129,7 @@ auto Engine<T>::microbatch_of(const Batch<State>& batch, Size number) const -> M
   const auto rows = [&](Size positions) {
     return Range{part.begin * positions, part.count * positions};
   };
-  const Size group = along_.expert_ranks > 1
+  const Size group = plan_.input.mesh.size_of("expert") > 1
                          ? group_samples(plan_.input, batch.global_samples, rank_, number)
                          : part.count;
   return {rows_of(batch.x, rows(operands_.layers().front().positions_of(0))),
@@ -174,7 +173,7 @@ void Engine<T>::forward(const Forward& forward, std::optional<LayerCall<Compute>
     call.batch = facts_of(now);
     // The first of the ranks of `context` counts what all of them compute.
     const bool counts =
-        along_.context == 0 ||
+        plan_.input.mesh.coordinate(rank_, "context") == 0 ||
         placement_along("context", stage_.slots[forward.output].placements, plan_.input.mesh)
             .is_shard();
     const LayerSums before = sums_of(plan_.input.model, forward.layer);

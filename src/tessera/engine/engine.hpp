@@ -132,7 +132,6 @@ class Engine {
   Size rank_;
   const StagePlan& stage_;
   StatePlan state_;
-  AlongRank along_;
   StepOptions options_;
   PlanCommunicators communicators_;
   StateArena<State> parameters_;

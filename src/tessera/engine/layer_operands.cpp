@@ -20,7 +20,6 @@ LayerOperands<T>::LayerOperands(const Plan& plan, Size rank, const Frame<T>& fra
       used_(used),
       gradients_(gradients),
       layers_(plan.local_layers(rank)),
-      along_(plan.along(rank)),
       adds_microbatches_(!plan.state(rank).reduces_every_microbatch),
       views_(layers_.size()),
       gemm_(plan.input.precision, plan_scratch(plan, rank).products, half_products_of(plan.input),
@@ -64,9 +63,9 @@ template <class T>
 LayerCall<T> LayerOperands<T>::make(const Compute& action, const Microbatch<State>& batch) const {
   LayerCall<T> call{layers_[action.layer], gemm_, samples_of(action, batch), blocks_[action.layer]};
   call.scratch = scratch_;
-  if (const Size ways = along_.context_ranks; action.ring_part >= 0)
-    call.ring = {(along_.context + ways - action.ring_part) % ways, action.ring_part == 0,
-                 action.ring_part + 1 == ways};
+  if (const SplitPart& share = call.layer.share; action.ring_part >= 0)
+    call.ring = {(share.part + share.parts - action.ring_part) % share.parts, action.ring_part == 0,
+                 action.ring_part + 1 == share.parts};
   if (action.ring_sums != no_slot)
     call.output_terms = frame_.in_state_type(action.ring_sums, batch);
   const std::vector<ParameterView>& views = views_[action.layer];

@@ -64,8 +64,7 @@ class LayerOperands {
   const Frame<T>& frame_;
   const StateArena<T>& used_;
   const GradientTree<State>& gradients_;
-  std::vector<LayerSpec> layers_;  ///< layers with this rank's extents
-  AlongRank along_;
+  std::vector<LayerSpec> layers_;    ///< layers with this rank's extents
   bool adds_microbatches_;           ///< later microbatches add to the gradients of earlier ones
   std::vector<LayerBlocks> blocks_;  ///< by layer
   std::vector<std::vector<ParameterView>> views_;  ///< by layer and parameter

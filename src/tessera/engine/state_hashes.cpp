@@ -34,7 +34,7 @@ StateHashes<T>::StateHashes(const Plan& plan, const Mesh& mesh, const Engine<T>&
           const std::size_t name = number.at(tensor.slot.path);
           parts_.push_back({std::move(tensor), name});
         }
-  if (plan.along(mesh.rank()).model == 0)
+  if (plan.input.mesh.coordinate(mesh.rank(), "model") == 0)
     losses_ = {first_loss_sum(input, mesh.rank()), input.microbatches};
   sums_ = allocate_zeros<std::int64_t>("tessera::hashes", static_cast<Size>(names_.size()));
 }

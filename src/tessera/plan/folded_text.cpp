@@ -2,7 +2,6 @@
 #include <algorithm>
 #include <cctype>
 #include <charconv>
-#include <map>
 
 #include <fmt/format.h>
 
@@ -25,9 +24,8 @@ struct Number {
 
 /// A text with its numbers taken out.
 struct Item {
-  std::string pattern;
-  std::vector<Number> numbers;
-  std::size_t id = 0;  ///< equal for equal patterns
+  std::string pattern{};
+  std::vector<Number> numbers{};
 };
 
 Item item_of(const std::string& text) {
@@ -61,31 +59,25 @@ std::string text_of(const Item& item) {
   return text;
 }
 
-/// Returns true if the second item continues the first one. `steps` are those between their
-/// numbers; if there are none yet, they are set.
-bool continues(const Item& before, const Item& after, std::vector<Size>& steps) {
-  if (before.id != after.id) return false;
-  const bool is_first = steps.empty();
+/// Returns true if an item continues the one `length` places before it, by the steps of the earlier
+/// ones unless that is the first.
+bool continues(const std::vector<Item>& items, std::size_t at, std::size_t length, bool is_first) {
+  const Item &before = items[at - length], &after = items[at];
+  if (before.pattern != after.pattern) return false;
   for (std::size_t n = 0; n < before.numbers.size(); ++n) {
     const Number a = before.numbers[n], b = after.numbers[n];
     const Size step = b.first - a.first;
     if (a.span() != b.span() || (step != 0 && !a.is_one())) return false;
-    if (is_first)
-      steps.push_back(step);
-    else if (steps[n] != step)
-      return false;
+    if (!is_first && a.first - items[at - 2 * length].numbers[n].first != step) return false;
   }
   return true;
 }
 
 /// Returns how many runs of `length` items follow one another from `begin` on.
 std::size_t runs_at(const std::vector<Item>& items, std::size_t begin, std::size_t length) {
-  std::vector<std::vector<Size>> steps(length);
-  for (std::size_t runs = 1;; ++runs)
-    for (std::size_t i = 0; i < length; ++i) {
-      const std::size_t at = begin + runs * length + i;
-      if (at >= items.size() || !continues(items[at - length], items[at], steps[i])) return runs;
-    }
+  std::size_t at = begin + length;
+  while (at < items.size() && continues(items, at, length, at < begin + 2 * length)) ++at;
+  return (at - begin) / length;
 }
 
 /// Returns the item that stands for `runs` runs.
@@ -104,8 +96,6 @@ Item fold(const std::vector<Item>& items, std::size_t begin, std::size_t length,
 
 /// Folds the runs of `length` items.
 void fold_all(std::vector<Item>& items, std::size_t length) {
-  std::map<std::string, std::size_t> ids;
-  for (Item& item : items) item.id = ids.try_emplace(item.pattern, ids.size()).first->second;
   std::vector<Item> shorter;
   for (std::size_t i = 0; i < items.size();) {
     const std::size_t runs = runs_at(items, i, length);

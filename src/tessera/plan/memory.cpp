@@ -33,9 +33,9 @@ ScratchPlan plan_scratch(const Plan& plan, Size rank) {
   const bool rounds = input.precision != MatmulPrecision::strict && !input.rounds_natively;
   // The layers with the rank's part of the positions, and otherwise with the largest extents and
   // the most samples of any rank: those of the first one.
-  AlongRank largest = plan.along(0);
-  largest.context = plan.along(rank).context;
-  const std::vector<LayerSpec> layers = local_layers(input, plan.layouts, largest);
+  const MeshShape& mesh = input.mesh;
+  const std::vector<LayerSpec> layers = local_layers(
+      input, plan.layouts, mesh.rank_at("context", mesh.coordinate(rank, "context")));
   ScratchPlan scratch;
   for (const Range& chunk : plan.stage(rank).chunks)
     for (Size l = chunk.begin; l < chunk.end(); ++l) {
@@ -101,18 +101,18 @@ MemoryPlan plan_memory(const Plan& plan, Size rank) {
   // to buffers. With an axis `context` it copies its positions of them. Training samples are made
   // before these buffers are allocated, so their scratch does not add to the peak. Validation
   // samples are made afterwards.
-  const AlongRank along = plan.along(rank);
+  const Size ways = input.mesh.size_of("context");
   const Size positions =
-      balanced_split(model.input_positions, along.context_ranks, along.context).count;
+      balanced_split(model.input_positions, ways, input.mesh.coordinate(rank, "context")).count;
   const Size batch_samples = plan.batch_samples(rank).count;
-  const Size batch = along.context_ranks > 1 ? rows(batch_samples, positions, positions)
-                     : input.shuffles        ? data(batch_samples)
-                                             : 0;
+  const Size batch = ways > 1         ? rows(batch_samples, positions, positions)
+                     : input.shuffles ? data(batch_samples)
+                                      : 0;
   const Size scratch_bytes = allocated_bytes(input.data_scratch_bytes, 1);
   memory.data = data(input.shuffles ? input.samples : plan.data_samples(rank)) +
                 (input.validation_samples > 0
                      ? batch + data(plan.data_samples(rank, input.validation_samples)) +
-                           std::max(scratch_bytes, along.context_ranks > 1 ? batch : 0)
+                           std::max(scratch_bytes, ways > 1 ? batch : 0)
                      : std::max(batch, scratch_bytes));
   return memory;
 }

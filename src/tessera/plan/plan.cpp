@@ -105,51 +105,31 @@ Size Plan::data_samples(Size rank, Size samples) const {
   return full_batches * batch_samples(rank).count + batch_share(input, remainder, rank).count;
 }
 
-Size Plan::stage_number(Size rank) const {
-  const auto pipeline = input.mesh.find("pipeline");
-  return pipeline ? input.mesh.coordinate(rank, *pipeline) : 0;
-}
-
 const StagePlan& Plan::stage(Size rank) const { return stages[stage_number(rank)]; }
-
-Size Plan::first_rank(Size stage) const {
-  std::vector<Size> at(input.mesh.axes().size());
-  if (const auto pipeline = input.mesh.find("pipeline")) at[*pipeline] = stage;
-  return input.mesh.rank_at(at);
-}
-
-AlongRank Plan::along(Size rank) const {
-  const auto coordinate = [&](std::string_view name) {
-    const auto axis = input.mesh.find(name);
-    return axis ? input.mesh.coordinate(rank, *axis) : 0;
-  };
-  return {input.mesh.size_of("model"), coordinate("model"),          input.mesh.size_of("context"),
-          coordinate("context"),       input.mesh.size_of("expert"), coordinate("expert")};
-}
 
 bool Plan::is_copy(Size rank, const ParameterPlan& parameter) const {
   std::vector<std::string> splitting = shard_axes(input.strategy, input.mesh);
   for (const Cut& cut : parameter.cuts)
     for (const std::size_t axis : cut.axes) splitting.push_back(input.mesh.axes()[axis].name);
-  const auto repeats = [&](const std::string& name) {
-    const auto axis = input.mesh.find(name);
-    return axis && input.mesh.coordinate(rank, *axis) > 0 &&
-           std::find(splitting.begin(), splitting.end(), name) == splitting.end();
+  const auto repeats = [&](std::string_view axis) {
+    return input.mesh.coordinate(rank, axis) > 0 &&
+           std::find(splitting.begin(), splitting.end(), axis) == splitting.end();
   };
   return repeats("model") || repeats("expert");
 }
 
 std::vector<LayerSpec> Plan::local_layers(Size rank) const {
-  return tessera::local_layers(input, layouts, along(rank));
+  return tessera::local_layers(input, layouts, rank);
 }
 
 std::vector<PassCount> Plan::flops_along_context() const {
   std::vector<Layout> whole;
   for (const LayerSpec& layer : input.model.layers) whole.push_back(layout_of(layer, {}));
+  PlanInput alone = input;  // its ranks differ along `context` only
+  alone.mesh = MeshShape({{"context", input.mesh.size_of("context")}});
   std::vector<PassCount> flops;
-  AlongRank at{.context_ranks = input.mesh.size_of("context")};
-  for (at.context = 0; at.context < at.context_ranks; ++at.context)
-    flops.push_back(count_flops(tessera::local_layers(input, whole, at), input.batch_size));
+  for (Size rank = 0; rank < alone.mesh.num_ranks(); ++rank)
+    flops.push_back(count_flops(tessera::local_layers(alone, whole, rank), input.batch_size));
   return flops;
 }
 

@@ -38,11 +38,11 @@ struct Plan {
   double recomputed = 0;  ///< FLOPs of recomputed forward passes, not included in `flops`
 
   /// Returns the coordinate of a rank along `pipeline`; 0 without that axis.
-  Size stage_number(Size rank) const;
+  Size stage_number(Size rank) const { return input.mesh.coordinate(rank, "pipeline"); }
   /// Returns the stage to which a rank belongs.
   const StagePlan& stage(Size rank) const;
   /// Returns the lowest rank of stage number `stage`.
-  Size first_rank(Size stage) const;
+  Size first_rank(Size stage) const { return input.mesh.rank_at("pipeline", stage); }
 
   /// Returns the samples of the global batch that `rank` computes.
   Range batch_samples(Size rank) const;
@@ -53,8 +53,6 @@ struct Plan {
   /// Returns the same for a data set of `samples` samples.
   Size data_samples(Size rank, Size samples) const;
 
-  /// Returns the sizes of `model`, `context` and `expert`, and the rank's coordinates along them.
-  AlongRank along(Size rank) const;
   /// Returns the FLOPs of one step by coordinate along `context`, all ranks with it together.
   std::vector<PassCount> flops_along_context() const;
   /// Returns true if an earlier rank of RankSet::split has the same elements of a parameter.

@@ -78,20 +78,21 @@ const std::vector<PassCount>& StepBounds::passes(const Plan& outline, double byt
   // The last rank has the smallest extents. It and the last microbatch have the fewest samples.
   const Size last = input.mesh.num_ranks() - 1;
   const Size samples = microbatch_samples(input, last, input.microbatches - 1).count;
-  AlongRank at = outline.along(last);
-  const auto [found, is_new] = passes_.try_emplace(fmt::format(
-      "{} {} {} {} {} {} {}", at.model_ranks, at.context_ranks, at.expert_ranks, samples,
-      name_of(input.context_attention), input.sequence_parallel, bytes_per_second));
+  const Size ways = input.mesh.size_of("context"), experts = input.mesh.size_of("expert");
+  const auto [found, is_new] = passes_.try_emplace(
+      fmt::format("{} {} {} {} {} {} {}", input.mesh.size_of("model"), ways, experts, samples,
+                  name_of(input.context_attention), input.sequence_parallel, bytes_per_second));
   std::vector<PassCount>& all = found->second;
   if (!is_new) return all;
   constexpr double never = std::numeric_limits<double>::infinity();
   all.assign(outline.layouts.size(), {never, never});
   const double rate = product_rate(machine_, input);
   const std::vector<double> shares = backward_shares(input.model.layers);
-  for (at.context = 0; at.context < at.context_ranks; ++at.context) {
-    const std::vector<LayerSpec> layers = local_layers(input, outline.layouts, at);
+  for (Size c = 0; c < ways; ++c) {
+    const std::vector<LayerSpec> layers =
+        local_layers(input, outline.layouts, last - input.mesh.rank_at("context", c));
     for (std::size_t l = 0; l < layers.size(); ++l) {
-      const Size rows = layers[l].experts() > 0 ? at.expert_ranks * samples : samples;
+      const Size rows = layers[l].experts() > 0 ? experts * samples : samples;
       const auto seconds = [&](PassKind pass) {
         const Work work = layer_work(layers[l], rows, input, pass);
         return work.is_empty() ? 0 : cost_of_kernel(machine_, work, rate, bytes_per_second).seconds;

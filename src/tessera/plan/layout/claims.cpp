@@ -60,15 +60,11 @@ std::string context_split(const Expression& expression, ContextAttention attenti
 }
 
 bool has_context(const Expression& expression) {
-  const auto has = [](std::string_view indices) {
-    return std::any_of(indices.begin(), indices.end(), [](char index) {
-      return std::find(of_context.begin(), of_context.end(), dimension_of(index)) !=
-             of_context.end();
-    });
-  };
-  return has(expression.output) ||
-         std::any_of(std::begin(expression.inputs), std::end(expression.inputs),
-                     [&](const Operand& input) { return has(input.indices); });
+  std::string indices(expression.output);
+  for (const Operand& input : expression.inputs) indices += input.indices;
+  return std::any_of(of_context.begin(), of_context.end(), [&](std::string_view dimension) {
+    return !with_dimension(indices, dimension).empty();
+  });
 }
 
 }  // namespace tessera

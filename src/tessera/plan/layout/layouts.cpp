@@ -28,21 +28,16 @@ std::string quoted(const std::string& text) {
                     allowed);
 }
 
-const ParameterSpec* find_parameter(const ModelSpec& model, const std::string& path) {
-  for (const LayerSpec& layer : model.layers)
-    for (const ParameterSpec& parameter : layer.parameters)
-      if (path_of(layer, parameter) == path) return &parameter;
-  return nullptr;
-}
-
-[[noreturn]] void reject_path(const ModelSpec& model, const std::string& path,
-                              const PartitionSpec& spec) {
+/// Returns the parameter with this path. Throws ConfigError if the model has none.
+const ParameterSpec& parameter_at(const ModelSpec& model, const std::string& path,
+                                  const PartitionSpec& spec) {
   std::vector<std::string> paths;
   for (const LayerSpec& layer : model.layers)
-    for (const ParameterSpec& parameter : layer.parameters)
+    for (const ParameterSpec& parameter : layer.parameters) {
       paths.push_back(path_of(layer, parameter));
-  constexpr std::size_t most = 6;
-  const std::size_t shown = std::min(most, paths.size());
+      if (paths.back() == path) return parameter;
+    }
+  const std::size_t shown = std::min<std::size_t>(6, paths.size());
   const auto nearest = suggest_nearest(path, paths);
   reject_spec(path, spec,
               "is not a parameter of the model; " +
@@ -55,9 +50,7 @@ const ParameterSpec* find_parameter(const ModelSpec& model, const std::string& p
 /// and names the axis `model` at most once.
 void check_specs(const PlanInput& input) {
   for (const auto& [path, spec] : input.parameter_specs) {
-    const ParameterSpec* const parameter = find_parameter(input.model, path);
-    if (parameter == nullptr) reject_path(input.model, path, spec);
-    const std::size_t rank = parameter->shape.size();
+    const std::size_t rank = parameter_at(input.model, path, spec).shape.size();
     if (spec.dims.size() > rank)
       reject_spec(path, spec,
                   fmt::format("must be no longer than the {} of the tensor",
@@ -98,6 +91,11 @@ Placement asked_placement(const PlanInput& input, const std::string& path,
   return given == input.parameter_specs.end()
              ? ruled_placement(input, parameter.logical_axes)
              : placement_of(input, given->second, parameter.shape.size());
+}
+
+/// Returns the placement of a layer's output. Input data is replicated along `model`.
+Placement output_placement(const std::vector<Layout>& layouts, Size layer) {
+  return layer == LayerSpec::data ? Placement::replicate() : layouts[layer].output;
 }
 
 class Chooser {
@@ -335,10 +333,6 @@ void add_shared_rows(PlanInput& input) {
     separate_roles(input.model);
 }
 
-Placement output_placement(const std::vector<Layout>& layouts, Size layer) {
-  return layer == LayerSpec::data ? Placement::replicate() : layouts[layer].output;
-}
-
 Placement loss_placement(const PlanInput& input, const std::vector<Layout>& layouts) {
   const Placement made = layouts.back().output;
   const bool is_split = made.is_shard(1) && input.mesh.size_of("model") > 1;
@@ -368,25 +362,27 @@ void cut_index(LayerSpec& layer, char index, const SplitPart& split) {
 }  // namespace
 
 std::vector<LayerSpec> local_layers(const PlanInput& input, const std::vector<Layout>& layouts,
-                                    const AlongRank& at) {
+                                    Size rank) {
   std::vector<LayerSpec> layers = input.model.layers;
   std::vector<Layout> along_context;
-  if (at.context_ranks > 1) along_context = context_layouts(input);
+  if (input.mesh.size_of("context") > 1) along_context = context_layouts(input);
   for (std::size_t l = 0; l < layers.size(); ++l) {
     LayerSpec& layer = layers[l];
-    const auto split = [&](char index, Size ranks, Size rank) {
-      cut_index(layer, index, {{layer.part(index).count, ranks}, rank});
+    const auto split = [&](char index, std::string_view axis) {
+      cut_index(
+          layer, index,
+          {{layer.part(index).count, input.mesh.size_of(axis)}, input.mesh.coordinate(rank, axis)});
     };
     if (!splits_rows(layouts[l]))
-      for (const char index : layouts[l].split) split(index, at.model_ranks, at.model);
-    if (input.split_experts(layer) > 0) split('e', at.expert_ranks, at.expert);
-    if (at.context_ranks == 1) continue;
+      for (const char index : layouts[l].split) split(index, "model");
+    if (input.split_experts(layer) > 0) split('e', "expert");
+    if (along_context.empty()) continue;
     // Every rank has the parameters of all positions and modes.
     std::vector<ParameterSpec> parameters = layer.parameters;
-    layer.share = {
-        {std::max(layer.positions_of(0), layer.positions()), at.context_ranks, 1, input.zigzag},
-        at.context};
-    for (const char index : along_context[l].split) split(index, at.context_ranks, at.context);
+    layer.share = {{std::max(layer.positions_of(0), layer.positions()),
+                    input.mesh.size_of("context"), 1, input.zigzag},
+                   input.mesh.coordinate(rank, "context")};
+    for (const char index : along_context[l].split) split(index, "context");
     layer.parameters = std::move(parameters);
   }
   return layers;

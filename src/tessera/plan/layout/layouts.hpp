@@ -27,15 +27,12 @@ std::vector<Layout> context_layouts(const PlanInput& input);
 /// move keys and values, and no queries.
 void add_shared_rows(PlanInput& input);
 
-/// Returns the placement of a layer's output. Input data is replicated along `model`.
-Placement output_placement(const std::vector<Layout>& layouts, Size layer);
-
 /// Returns the placement in which the loss reads the prediction: replicated, or split by columns if
 /// the loss supports that.
 Placement loss_placement(const PlanInput& input, const std::vector<Layout>& layouts);
 
-/// Returns the model's layers with the extents that they have at these coordinates.
+/// Returns the model's layers with the extents that they have on a rank.
 std::vector<LayerSpec> local_layers(const PlanInput& input, const std::vector<Layout>& layouts,
-                                    const AlongRank& at);
+                                    Size rank);
 
 }  // namespace tessera

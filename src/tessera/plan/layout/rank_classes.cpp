@@ -19,52 +19,43 @@ Size part_with(Size count, Size parts, Size element) {
 }
 
 /// Lists the ranks of some classes as ranges.
-class RangeLister {
- public:
-  RangeLister(const MeshShape& ranks, const std::vector<std::vector<Size>>& begins,
-              const RankClasses::Numbers& of, std::size_t most)
-      : ranks_(ranks), begins_(begins), of_(of), most_(most) {}
+struct RangeLister {
+  const MeshShape& mesh;
+  const std::vector<std::vector<Size>>& begins;  ///< as RankClasses::begins_
+  const RankClasses::Numbers& of;
+  std::size_t most;
+  bool is_full = false;
+  std::vector<Range> ranges{};
 
-  std::vector<Range> list(Size num_classes) {
-    add(0, {0, num_classes}, {0, ranks_.num_ranks()}, 1);
-    return std::move(ranges_);
+  Size wanted(Range classes) const {
+    return std::lower_bound(of.begin(), of.end(), classes.end()) -
+           std::lower_bound(of.begin(), of.end(), classes.begin);
   }
 
- private:
-  /// Adds those among `classes`, which differ along `axis` and later axes. Their ranks are `ranks`,
-  /// `times` blocks with the same pattern: one for each coordinate of a class of the axis before.
-  void add(std::size_t axis, Range classes, Range ranks, Size times) {
-    const auto first = std::lower_bound(of_.begin(), of_.end(), classes.begin);
-    const Size count = std::lower_bound(first, of_.end(), classes.end()) - first;
-    if (count == 0) return;
-    if (count == classes.count) return add(ranks);
-    const std::vector<Size>& begins = begins_[axis];
-    const Size block = ranks.count / times, inner_ranks = block / ranks_.axes()[axis].size,
-               inner_classes = classes.count / static_cast<Size>(begins.size() - 1);
-    for (Size start = ranks.begin; start < ranks.end() && !is_full_; start += block)
-      for (std::size_t i = 0; i + 1 < begins.size(); ++i) {
-        const Size coordinates = begins[i + 1] - begins[i];
-        add(axis + 1, {classes.begin + static_cast<Size>(i) * inner_classes, inner_classes},
-            {start + begins[i] * inner_ranks, coordinates * inner_ranks}, coordinates);
-      }
+  /// Adds those among `classes`, which differ along `axis` and later axes. Their ranks are among
+  /// those that begin with `first`.
+  void add(std::size_t axis, Range classes, Size first) {
+    const Size stride = mesh.stride(axis),
+               inner = classes.count / static_cast<Size>(begins[axis].size() - 1);
+    for (std::size_t i = 0; i + 1 < begins[axis].size(); ++i) {
+      const Range in_class{classes.begin + static_cast<Size>(i) * inner, inner};
+      const Range at{begins[axis][i], begins[axis][i + 1] - begins[axis][i]};
+      const Size count = wanted(in_class);
+      if (count == inner) add({first + at.begin * stride, at.count * stride});
+      for (Size c = at.begin; 0 < count && count < inner && c < at.end() && !is_full; ++c)
+        add(axis + 1, in_class, first + c * stride);
+    }
   }
 
   /// Adds a range, and joins it with an adjacent one.
   void add(Range range) {
-    if (!ranges_.empty() && ranges_.back().end() == range.begin)
-      ranges_.back().count += range.count;
-    else if (ranges_.size() == most_)
-      is_full_ = true;
+    if (!ranges.empty() && ranges.back().end() == range.begin)
+      ranges.back().count += range.count;
+    else if (ranges.size() == most)
+      is_full = true;
     else
-      ranges_.push_back(range);
+      ranges.push_back(range);
   }
-
-  const MeshShape& ranks_;
-  const std::vector<std::vector<Size>>& begins_;
-  const RankClasses::Numbers& of_;
-  std::size_t most_;
-  bool is_full_ = false;
-  std::vector<Range> ranges_;
 };
 
 }  // namespace
@@ -161,7 +152,9 @@ Size RankClasses::num_ranks(const Numbers& of) const {
 }
 
 std::vector<Range> RankClasses::ranges(const Numbers& of, std::size_t most) const {
-  return RangeLister(ranks_, begins_, of, most).list(classes_.num_ranks());
+  RangeLister lister{ranks_, begins_, of, most};
+  lister.add(0, {0, classes_.num_ranks()}, 0);
+  return std::move(lister.ranges);
 }
 
 std::string RankClasses::number_ranges(const Numbers& of, std::size_t most) const {

@@ -35,7 +35,7 @@ std::set<Size> cut_samples(AxisClasses& classes, const PlanInput& input) {
 void cut_activations(AxisClasses& classes, const Plan& plan, const std::set<Size>& samples) {
   const PlanInput& input = plan.input;
   const std::vector<std::size_t> axes = input.mesh.effective(axes_of(RankSet::model, input));
-  const Size ways = plan.along(0).context_ranks;
+  const Size ways = input.mesh.size_of("context");
   std::set<Size> extents;
   for (const StagePlan& stage : plan.stages)
     for (const Slot& slot : stage.slots) {
@@ -100,11 +100,8 @@ RankGroups<LocalPart> group_parts(const Plan& plan, Size stage, const Slot& slot
     part.kept = num_elements(part.shape);
     if (slot.in_shares) {
       const ParameterPlan& parameter = layout.parameters[slot.parameter];
-      const BucketPlan& bucket = layout.buckets[parameter.bucket];
-      const Piece share = piece({bucket.elements}, {bucket.shares}, mesh, rank);
-      part.kept =
-          intersection({parameter.place.begin, part.kept}, {share.offset[0], share.extent[0]})
-              .count;
+      const Range share = plan.state(rank).buckets[parameter.bucket].share;
+      part.kept = intersection({parameter.place.begin, part.kept}, share).count;
     }
     return part;
   });
@@ -122,8 +119,8 @@ RankGroups<std::vector<Size>> group_alike(const Plan& plan, bool with_norm) {
     std::vector<Size> key = expert_samples(input, input.batch_size, rank);
     for (const std::size_t axis : by_class) key.push_back(all.ranks.class_along(axis, rank));
     key.insert(key.end(),
-               {plan.along(rank).context, plan.batch_samples(rank).count, plan.data_samples(rank),
-                plan.data_samples(rank, input.validation_samples)});
+               {input.mesh.coordinate(rank, "context"), plan.batch_samples(rank).count,
+                plan.data_samples(rank), plan.data_samples(rank, input.validation_samples)});
     const StatePlan state = plan.state(rank);
     for (const BucketPlace& bucket : state.buckets) key.push_back(bucket.share.count);
     for (const UnitPlan& unit : plan.stage(rank).parameters.units)

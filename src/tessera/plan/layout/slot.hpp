@@ -24,11 +24,6 @@ inline constexpr std::array<std::string_view, 6> names_of<TensorRole>{
 using SlotId = Size;
 inline constexpr SlotId no_slot = -1;
 
-/// Sizes of the axes `model`, `context` and `expert`, and a rank's coordinates.
-struct AlongRank {
-  Size model_ranks = 1, model = 0, context_ranks = 1, context = 0, expert_ranks = 1, expert = 0;
-};
-
 /// One tensor of a step and its place in memory. Engine, memory plan and traffic plan read it.
 struct Slot {
   std::string path;

@@ -60,9 +60,8 @@ MeshShape usual_mesh(const std::string& strategy, const Topology& topology) {
   for (const StrategyRow& row : strategies)
     if (row.name == strategy) axes = row.usual_axes;
   if (axes[1].empty()) return MeshShape({{std::string(axes[0]), ranks}});
-  Size first = 1;  // largest divisor up to the square root
-  for (Size d = 1; d * d <= ranks; ++d)
-    if (ranks % d == 0) first = d;
+  const std::vector<Size> divisors = divisors_of(ranks);
+  Size first = divisors[(divisors.size() - 1) / 2];  // the largest up to the square root
   if (topology.num_nodes() > 1 && topology.per_node()) first = topology.num_nodes();
   return MeshShape({{std::string(axes[0]), first}, {std::string(axes[1]), ranks / first}});
 }

@@ -19,31 +19,20 @@ namespace {
 constexpr Size alignment = 16;
 Size aligned(Size elements) { return (elements + alignment - 1) / alignment * alignment; }
 
-/// Places buckets alternately at the start and at the end of one buffer. Returns its size: the
-/// largest sum of two neighbours.
-Size alternate_ends(std::vector<BucketPlace>& buckets, Size BucketPlace::*begin) {
-  Size size = aligned(buckets.front().whole.count);
-  for (std::size_t b = 0; b + 1 < buckets.size(); ++b)
-    size = std::max(size, aligned(buckets[b].whole.count) + aligned(buckets[b + 1].whole.count));
-  for (std::size_t b = 0; b < buckets.size(); ++b)
-    buckets[b].*begin = b % 2 == 0 ? 0 : size - aligned(buckets[b].whole.count);
-  return size;
-}
-
-/// Places every bucket at the start of one buffer. Returns its size: the largest bucket.
-Size one_at_a_time(const std::vector<BucketPlace>& buckets) {
-  Size size = 0;
-  for (const BucketPlace& bucket : buckets) size = std::max(size, aligned(bucket.whole.count));
-  return size;
-}
-
-/// Places buckets one after the other. Returns the size of the buffer.
-Size all_at_once(std::vector<BucketPlace>& buckets, Size BucketPlace::*begin) {
-  Size size = 0;
+/// Places buckets in one buffer, where so many neighbours are alive at a time: one, each at the
+/// start; two, alternately at the start and at the end; or `all_buckets`, one after the other.
+/// Returns its size.
+constexpr Size all_buckets = 0;
+Size place_in_buffer(std::vector<BucketPlace>& buckets, Size alive, Size BucketPlace::*begin) {
+  Size size = 0, before = 0;
   for (BucketPlace& bucket : buckets) {
-    bucket.*begin = size;
-    size += aligned(bucket.whole.count);
+    const Size own = aligned(bucket.whole.count);
+    if (alive == all_buckets) bucket.*begin = size;
+    size = alive == all_buckets ? size + own : std::max(size, alive == 2 ? before + own : own);
+    before = own;
   }
+  for (std::size_t b = 1; alive == 2 && b < buckets.size(); b += 2)
+    buckets[b].*begin = size - aligned(buckets[b].whole.count);
   return size;
 }
 
@@ -197,10 +186,9 @@ StatePlan plan_state(const PlanInput& input, const std::vector<BucketPlan>& buck
     state.buckets.push_back(place);
   }
   if (state.sharding.parameters) {
-    state.gathered = !input.reshard_after_forward || input.has_stages()
-                         ? all_at_once(state.buckets, &BucketPlace::gathered_begin)
-                     : input.prefetch ? alternate_ends(state.buckets, &BucketPlace::gathered_begin)
-                                      : one_at_a_time(state.buckets);
+    const bool keeps = !input.reshard_after_forward || input.has_stages();
+    const Size alive = keeps ? all_buckets : input.prefetch ? 2 : 1;
+    state.gathered = place_in_buffer(state.buckets, alive, &BucketPlace::gathered_begin);
   }
   for (std::size_t b = 0; b < buckets.size(); ++b)
     if (const BucketPlace& place = state.buckets[b]; state.sharding.moments && input.overlap)
@@ -209,11 +197,9 @@ StatePlan plan_state(const PlanInput& input, const std::vector<BucketPlan>& buck
           reduce_scatter_scratch(place.whole.count, place.share.count,
                                  input.mesh.group_size(buckets[b].shares.axes), input.state_type));
   if (state.sharding.gradients) {
-    state.bucket_gradients = input.has_stages() || input.sums_microbatches_in_tree()
-                                 ? all_at_once(state.buckets, &BucketPlace::gradient_begin)
-                             : input.overlap
-                                 ? alternate_ends(state.buckets, &BucketPlace::gradient_begin)
-                                 : one_at_a_time(state.buckets);
+    const bool keeps = input.has_stages() || input.sums_microbatches_in_tree();
+    const Size alive = keeps ? all_buckets : input.overlap ? 2 : 1;
+    state.bucket_gradients = place_in_buffer(state.buckets, alive, &BucketPlace::gradient_begin);
     if (input.microbatches > 1 && state.reduces_every_microbatch) state.incoming = largest_share;
   }
   return state;
