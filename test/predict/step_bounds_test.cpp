@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <array>
 #include <random>
 
 #include <gtest/gtest.h>
@@ -30,35 +31,25 @@ class Drawer {
 Config random_config(Drawer& draw) {
   Config config;
   TrainingConfig& training = config.training;
-  config.model.kind = static_cast<ModelKind>(draw.one_of({0, 1, 2, 2, 2, 3, 4, 5}));
-  switch (config.model.kind) {
-    case ModelKind::mlp:
-      config.model.mlp.widths = {draw.one_of({3, 16}), draw.one_of({7, 64}), 24, 24, 5};
-      break;
-    case ModelKind::residual_mlp:
-      config.model.residual_mlp = {.input_width = 8, .width = draw.one_of({12, 32}), .blocks = 3};
-      break;
-    case ModelKind::transformer:
-      config.model.transformer = {.vocabulary = draw.one_of({11, 64}),
-                                  .context = 16,
-                                  .width = 24,
-                                  .heads = draw.one_of({2, 4, 6}),
-                                  .blocks = draw.one_of({1, 4}),
-                                  .inner_width = draw.one_of({32, 50}),
-                                  .experts = draw.one_of({0, 0, 4})};
-      training.loss = LossKind::cross_entropy;
-      break;
-    case ModelKind::vae:
-      training.loss = LossKind::bce;
-      break;
-    case ModelKind::pinn:
-      training.loss = LossKind::poisson;
-      break;
-    case ModelKind::fno:
-      config.model.fno = {.grid = 16, .modes = 4, .width = 8, .layers = 2, .projection = 8};
-      training.loss = LossKind::relative_l2;
-      break;
-  }
+  constexpr std::array losses{LossKind::mse, LossKind::mse,     LossKind::cross_entropy,
+                              LossKind::bce, LossKind::poisson, LossKind::relative_l2};
+  const Size number = draw.one_of({0, 1, 2, 2, 2, 3, 4, 5});
+  training.loss = losses[static_cast<std::size_t>(number)];
+  const ModelKind kind = config.model.kind = static_cast<ModelKind>(number);
+  if (kind == ModelKind::mlp)
+    config.model.mlp.widths = {draw.one_of({3, 16}), draw.one_of({7, 64}), 24, 24, 5};
+  if (kind == ModelKind::residual_mlp)
+    config.model.residual_mlp = {.input_width = 8, .width = draw.one_of({12, 32}), .blocks = 3};
+  if (kind == ModelKind::transformer)
+    config.model.transformer = {.vocabulary = draw.one_of({11, 64}),
+                                .context = 16,
+                                .width = 24,
+                                .heads = draw.one_of({2, 4, 6}),
+                                .blocks = draw.one_of({1, 4}),
+                                .inner_width = draw.one_of({32, 50}),
+                                .experts = draw.one_of({0, 0, 4})};
+  if (kind == ModelKind::fno)
+    config.model.fno = {.grid = 16, .modes = 4, .width = 8, .layers = 2, .projection = 8};
   training.batch_size = draw.one_of({8, 24, 37, 64});
   config.data.samples = 2 * training.batch_size;
   training.microbatches = draw.one_of({1, 1, 2, 3, 4, 8});
@@ -97,8 +88,8 @@ Machine random_machine(Drawer& draw) {
 TEST(StepBounds, AreNeverAboveTheSimulation) {
   Drawer draw(20'261);
   int compared = 0, with_stages = 0;
-  double tightest = 0;
-  for (int trial = 0; trial < 1500; ++trial) {
+  double tightest = 0, tightest_memory = 0;
+  for (int trial = 0; trial < 1000; ++trial) {
     const Config config = random_config(draw);
     const Machine machine = random_machine(draw);
     const MeshShape mesh =
@@ -107,40 +98,27 @@ TEST(StepBounds, AreNeverAboveTheSimulation) {
     try {
       const PlanInput input = plan_input(config, mesh, machine.target());
       const Plan plan = make_plan(input);
-      Size memory = 0;
-      for (Size rank = 0; rank < mesh.num_ranks(); ++rank)
+      Size memory = 0, state = 0;
+      for (Size rank = 0; rank < mesh.num_ranks(); ++rank) {
         memory = std::max(memory, plan.memory(rank).total());
+        state = std::max(state, plan.memory(rank).persistent());
+      }
       const double seconds = simulate(plan, cost_on(machine, plan)).step_seconds;
       const StepBound bound = StepBounds(machine).of(input, {input.microbatches}).front();
       EXPECT_LE(bound.seconds, seconds * (1 + 1e-9)) << mesh.to_string() << ", trial " << trial;
       EXPECT_LE(bound.memory_bytes, memory) << mesh.to_string() << ", trial " << trial;
       tightest = std::max(tightest, bound.seconds / seconds);
+      tightest_memory = std::max(
+          tightest_memory, static_cast<double>(bound.memory_bytes) / static_cast<double>(state));
       ++compared;
       if (input.has_stages()) ++with_stages;
     } catch (const Error&) {  // this mesh cannot run this model
     }
   }
   EXPECT_GT(compared, 200);
-  EXPECT_GT(with_stages, 60);
+  EXPECT_GT(with_stages, 40);
   EXPECT_GT(tightest, 0.99);
-}
-
-TEST(StepBounds, OfOneRankIsItsKernels) {
-  Config config;
-  config.model.mlp.widths = {64, 512, 512, 64};
-  config.training.batch_size = config.data.samples = 64;
-  const Machine machine{.name = "test",
-                        .flops_per_second = {{"float32", 1e11}},
-                        .memory_bytes_per_second = 1e11,
-                        .memory_bytes = Size{1} << 40,
-                        .kernel_seconds = 1e-6,
-                        .network = {}};
-  const PlanInput input = plan_input(config, MeshShape({{"data", 1}}), machine.target());
-  const Plan plan = make_plan(input);
-  const double seconds = simulate(plan, cost_on(machine, plan)).step_seconds;
-  const StepBound bound = StepBounds(machine).of(input, {1}).front();
-  EXPECT_GT(bound.seconds, 0.98 * seconds);
-  EXPECT_EQ(bound.memory_bytes, plan.memory(0).persistent());
+  EXPECT_EQ(tightest_memory, 1);
 }
 
 }  // namespace

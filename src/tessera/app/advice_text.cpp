@@ -69,18 +69,10 @@ std::string step_text(const Plan& plan, const Machine& machine, const SimulatedS
       plan.input.model.classes > 0 ? fmt::format(", {} tokens/s", rate(samples * positions)) : "",
       100 * model_flops_utilization(machine, plan, step.step_seconds),
       human_flops(product_rate(machine, plan.input)));
-  const auto line = [&](const std::string& part, double seconds) {
+  for (const auto& [part, seconds] : step.parts())
     if (seconds > 0)
       text += fmt::format("  {:<36} {:>10} {:>5.1f} %\n", part, human_seconds(seconds),
                           100 * seconds / step.step_seconds);
-  };
-  line("products", step.products.work);
-  line("other kernels", step.kernels.work);
-  line("optimizer", step.update.work);
-  line("launches of kernels", step.launches());
-  for (const SimulatedStep::Call& call : step.calls)
-    line(fmt::format("{} on {}", name_of(call.operation), call.axis), call.seconds);
-  line("waiting for other ranks", step.waiting());
   return text;
 }
 

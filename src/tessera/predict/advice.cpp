@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <limits>
 #include <map>
 #include <optional>
 #include <set>
@@ -192,7 +193,8 @@ class Search {
   /// Returns the seconds above which a candidate is of no interest.
   double limit() const {
     const bool has_all = advice_.fits.size() == options_.best;
-    return has_all ? advice_.fits.back().step.step_seconds : options_.below;
+    return has_all ? advice_.fits.back().step.step_seconds
+                   : std::numeric_limits<double>::infinity();
   }
 
   void try_entry(const Entry& entry) {
@@ -230,7 +232,6 @@ class Search {
 
   /// Keeps a candidate that fits if it is among the fastest.
   void keep(Candidate made) {
-    if (made.step.step_seconds >= options_.below) return;
     std::vector<Candidate>& best = advice_.fits;
     const auto place = std::upper_bound(best.begin(), best.end(), made,
                                         [](const Candidate& a, const Candidate& b) {
@@ -276,18 +277,6 @@ class Search {
   std::string problem_;
 };
 
-/// Returns the seconds of the parts of a step, by name.
-std::map<std::string, double> parts_of_step(const SimulatedStep& step) {
-  std::map<std::string, double> parts{{"products", step.products.work},
-                                      {"other kernels", step.kernels.work},
-                                      {"the optimizer", step.update.work},
-                                      {"launches of kernels", step.launches()},
-                                      {"waiting", step.waiting()}};
-  for (const SimulatedStep::Call& call : step.calls)
-    parts[fmt::format("{} on {}", name_of(call.operation), call.axis)] += call.seconds;
-  return parts;
-}
-
 }  // namespace
 
 Advice advise(const Config& config, Size ranks, const Machine& machine,
@@ -296,8 +285,9 @@ Advice advise(const Config& config, Size ranks, const Machine& machine,
 }
 
 std::string why_slower(const SimulatedStep& slower, const SimulatedStep& faster) {
-  std::map<std::string, double> more = parts_of_step(slower);
-  for (const auto& [name, seconds] : parts_of_step(faster)) more[name] -= seconds;
+  std::map<std::string, double> more;
+  for (const auto& [name, seconds] : slower.parts()) more[name] += seconds;
+  for (const auto& [name, seconds] : faster.parts()) more[name] -= seconds;
   const auto largest = std::max_element(
       more.begin(), more.end(), [](const auto& a, const auto& b) { return a.second < b.second; });
   if (largest->second <= 0) return "";

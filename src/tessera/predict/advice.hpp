@@ -4,7 +4,6 @@
 #pragma once
 
 #include <functional>
-#include <limits>
 #include <string>
 #include <vector>
 
@@ -32,8 +31,6 @@ struct SearchState {
 struct SearchOptions {
   /// Number of candidates to find. The search ends when no other one can be faster than these.
   std::size_t best = 10;
-  /// Only steps that take fewer seconds are searched for.
-  double below = std::numeric_limits<double>::infinity();
   std::function<void(const SearchState&)> progress{};  ///< called after each plan
 };
 

@@ -4,6 +4,8 @@
 #include <numeric>
 #include <tuple>
 
+#include <fmt/format.h>
+
 #include <tessera/plan/pipeline/pipeline_actions.hpp>
 #include <tessera/predict/simulate.hpp>
 
@@ -224,6 +226,17 @@ double SimulatedStep::communication() const {
 double SimulatedStep::waiting() const {
   return std::accumulate(calls.begin(), calls.end(), 0.0,
                          [](double sum, const Call& call) { return sum + call.waiting; });
+}
+
+std::vector<std::pair<std::string, double>> SimulatedStep::parts() const {
+  std::vector<std::pair<std::string, double>> parts{{"products", products.work},
+                                                    {"other kernels", kernels.work},
+                                                    {"optimizer", update.work},
+                                                    {"launches of kernels", launches()}};
+  for (const Call& call : calls)
+    parts.emplace_back(fmt::format("{} on {}", name_of(call.operation), call.axis), call.seconds);
+  parts.emplace_back("waiting for other ranks", waiting());
+  return parts;
 }
 
 SimulatedStep simulate(const Plan& plan, const CostOf& cost, const RankKinds& kinds) {

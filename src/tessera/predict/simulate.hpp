@@ -3,6 +3,7 @@
 #pragma once
 
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <tessera/predict/rank_kinds.hpp>
@@ -35,6 +36,8 @@ struct SimulatedStep {
   double launches() const;       ///< sum of Kernels::launches
   double communication() const;  ///< sum of Call::seconds
   double waiting() const;        ///< sum of Call::waiting
+  /// Returns the parts by name, as "products" and "all_reduce on data", with their seconds.
+  std::vector<std::pair<std::string, double>> parts() const;
 };
 
 /// Simulates a step with one clock per kind of ranks. A call begins at S = max(R, E'): R is the

@@ -55,7 +55,8 @@ class WorkLister {
   void operator()(const Message& message) {
     const bool in_ring = message.ranks == RankSet::context;
     if (in_ring ? message.sends : message.sends != (message.phase == Phase::start)) return;
-    call(in_ring ? message.tag : message_number(message, microbatch_, plan_.input), message.peer);
+    const Size number = message.tag * plan_.input.microbatches + microbatch_;
+    call(in_ring ? message.tag : number, message.peer);
     if (!works_.empty()) works_.back().call->operation = Operation::receive;
   }
 
@@ -159,10 +160,6 @@ Size unique_elements(const Plan& plan, Size rank) {
 }
 
 }  // namespace
-
-Size message_number(const Message& message, Size microbatch, const PlanInput& input) {
-  return message.tag * input.microbatches + microbatch;
-}
 
 Work layer_work(const LayerSpec& layer, Size samples, const PlanInput& input, PassKind pass,
                 double share) {

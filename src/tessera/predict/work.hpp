@@ -34,9 +34,6 @@ struct Work {
   friend bool operator==(const Work&, const Work&) = default;
 };
 
-/// Returns the Work::number of a message between stages.
-Size message_number(const Message& message, Size microbatch, const PlanInput& input);
-
 /// The numbers that determine the work of a rank, computed once per rank.
 struct WorkSizes {
   CallSizes calls;
