@@ -19,12 +19,9 @@ std::string size_text(Size size) {
 }
 
 std::string spell(const std::vector<Axis>& axes) {
-  std::string text;
-  for (const Axis& axis : axes) {
-    if (!text.empty()) text += ',';
-    text += axis.name + "=" + size_text(axis.size);
-  }
-  return text;
+  std::vector<std::string> texts;
+  for (const Axis& axis : axes) texts.push_back(axis.name + "=" + size_text(axis.size));
+  return join(texts, ",");
 }
 
 template <class... Args>

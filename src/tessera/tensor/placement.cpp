@@ -13,20 +13,14 @@ std::string to_string(const Placement& placement) {
 }
 
 std::string to_string(const Placements& placements, const MeshShape& mesh) {
-  std::string text;
-  for (std::size_t a = 0; a < placements.size(); ++a) {
-    if (a > 0) text += ", ";
-    text += fmt::format("{}: {}", mesh.axes().at(a).name, to_string(placements[a]));
-  }
-  return text;
+  std::vector<std::string> texts;
+  for (std::size_t a = 0; a < placements.size(); ++a)
+    texts.push_back(fmt::format("{}: {}", mesh.axes().at(a).name, to_string(placements[a])));
+  return join(texts);
 }
 
 std::string to_string(const Shape& shape) {
-  std::string text = "(";
-  for (std::size_t d = 0; d < shape.size(); ++d) {
-    text += fmt::format("{}{}", d == 0 ? "" : ", ", shape[d]);
-  }
-  return text + (shape.size() == 1 ? ",)" : ")");
+  return fmt::format("({}{})", fmt::join(shape, ", "), shape.size() == 1 ? "," : "");
 }
 
 Placements replicated(const MeshShape& mesh) { return Placements(mesh.num_axes()); }
