@@ -25,11 +25,8 @@ struct NetworkLevel {
   Size eager_bytes = 4096;
 };
 
-/// Returns the seconds of a call of `n` ranks over the links of one level: the latencies of its
-/// rounds plus the bytes that a rank sends over the bandwidth, with recursive doubling and halving.
-/// `bytes` is the payload. An all-reduce takes the shorter of two algorithms: all bytes in each of
-/// ceil(log2 n) rounds, or the fewest bytes in twice as many rounds (Thakur, Rabenseifner, Gropp
-/// 2005).
+/// Returns the seconds of a call of `n` ranks over the links of one level ("Cost of a call" in
+/// README.md). `bytes` is the payload.
 double call_seconds(const NetworkLevel& level, Operation operation, Size n, double bytes);
 
 /// A level of the caches. Kernels reach its rate if all that a step uses fits into it.
@@ -89,17 +86,11 @@ double model_flops_utilization(const Machine& machine, const Plan& plan, double 
 Cost cost_of_kernel(const Machine& machine, const Work& work, double flops_per_second,
                     double bytes_per_second);
 
-/// Returns the cost of the plan's work on a machine. A kernel takes kernel_seconds plus the longer
-/// of two times: its arithmetic, that is FLOPs over their rate plus function_seconds for each
-/// exponential function, and its traffic, that is bytes over the bandwidth of memory, or of the
-/// smallest cache that holds all that a step of rank 0 uses (roofline model: Williams, Waterman,
-/// Patterson 2009). A product takes longer by the part of the shorter time that product_overlap
-/// does not hide, and by block_byte_seconds for each byte of blocks. Its arithmetic takes
-/// 1 + half_rate_side / n times as long if its shortest side is n. A collective takes
-/// call_seconds() with the largest latency of the levels that it crosses and the bandwidth of the
-/// slowest link on a ring of its ranks. All groups of an axis call at the same time, and groups
-/// that use the same link share its bandwidth. Throws as product_rate() does, and Error
-/// (usage) for a plan for another device.
+/// Returns the cost of the plan's work on a machine: "Cost of a kernel" in README.md, with the
+/// bandwidth for what a step of rank 0 uses. A collective takes call_seconds() with the largest
+/// latency of the levels that it crosses and the bandwidth of the slowest link on a ring of its
+/// ranks. All groups of an axis call at the same time, and groups that use the same link share its
+/// bandwidth. Throws as product_rate() does, and Error (usage) for a plan for another device.
 CostOf cost_on(const Machine& machine, const Plan& plan);
 
 }  // namespace tessera

@@ -40,11 +40,8 @@ struct SimulatedStep {
   std::vector<std::pair<std::string, double>> parts() const;
 };
 
-/// Simulates a step with one clock per kind of ranks. A call begins at S = max(R, E'): R is the
-/// time at which the last rank of its group arrives, with its lag; E' is the end of the previous
-/// call of the group. It ends at E = S + Cost::seconds. A rank that finishes a started call waits
-/// until E - exposed and then spends Cost::exposed itself, because MPI moves messages only inside
-/// its calls ("Overlap model" in README.md). The first overload uses rank_kinds(plan).
+/// Simulates a step with one clock per kind of ranks ("Overlap model" in README.md). A rank arrives
+/// at a call with its lag. The first overload uses rank_kinds(plan).
 SimulatedStep simulate(const Plan& plan, const CostOf& cost);
 SimulatedStep simulate(const Plan& plan, const CostOf& cost, const RankKinds& kinds);
 
