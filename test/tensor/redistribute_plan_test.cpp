@@ -87,30 +87,5 @@ TEST(RedistributePlan, FollowsTheNestingOfTheCuts) {
   EXPECT_EQ(first_axis(last_axis_first), 0u);
 }
 
-TEST(RedistributePlan, TakesTheSameStepsOnEveryRank) {
-  const MeshShape mesh = MeshShape::parse("a=2,b=3,c=2", 12);
-  const std::vector<Placement> all = {R, X, S0, S1};
-  for (int code = 0; code < 4096; ++code) {
-    const auto pick = [&](int digit) {
-      return all[static_cast<std::size_t>(code >> (2 * digit) & 3)];
-    };
-    const Placements from = {pick(0), pick(1), pick(2)};
-    Placements to = {pick(3), pick(4), pick(5)};
-    for (std::size_t a = 0; a < 3; ++a)
-      if (to[a] == X) to[a] = from[a];
-    const auto first = plan_redistribute({7, 2}, from, to, mesh, 0);
-    const auto last = plan_redistribute({7, 2}, from, to, mesh, 11);
-    ASSERT_EQ(first.size(), last.size());
-    Placements now = from;
-    for (std::size_t s = 0; s < first.size(); ++s) {
-      EXPECT_EQ(first[s].axis, last[s].axis);
-      EXPECT_EQ(first[s].transition, last[s].transition);
-      EXPECT_EQ(first[s].from, now[first[s].axis]);
-      now[first[s].axis] = first[s].to;
-    }
-    EXPECT_EQ(now, to);
-  }
-}
-
 }  // namespace
 }  // namespace tessera
