@@ -157,7 +157,7 @@ class TypedCaseRun final : public CaseRun {
         Kokkos::fence();
         ranks.barrier();
         const SaveCosts before = store.costs();
-        store.save(session_.engine(), {.step = number, .config = "{}", .provenance = "{}"});
+        store.save(session_.engine(), {.step = number});
         while (config.async && !store.is_ready(schedule.written_everywhere())) {
           const Timer timer;
           next_step();

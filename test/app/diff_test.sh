@@ -67,11 +67,10 @@ expect 2 "elements differ, by up to" "$last" "$(ls others/*/step_* | tail -n 1)"
 train wider 1 --mesh data=1 --set checkpoint.directory=wide --set training.num_epochs=1 --set model.transformer.blocks=1 \
   --set model.transformer.inner_width=9
 wide=$(ls wide/*/step_*)
-expect 1 "$last and $wide: have different arrays: block1/fc1/bias " "$last" "$wide"
-expect 1 "; ..." "$last" "$wide"
+expect 1 "$wide: has other arrays than $last: block1/fc1/bias is " "$last" "$wide"
+expect 1 " more" "$last" "$wide"
 train deeper 1 --mesh data=1 --set checkpoint.directory=deep --set model.transformer.blocks=3
-deep=$(ls deep/*/step_* | tail -n 1)
-expect 1 "have different arrays: block3/fc1/bias is in $deep only; " "$last" "$deep"
+expect 1 "has other arrays than $last: block3/fc1/bias is unknown; " "$last" "$(ls deep/*/step_* | tail -n 1)"
 
 # Wrong input
 echo text >text

@@ -6,8 +6,6 @@
 
 #include <gtest/gtest.h>
 
-#include <tessera/config/config_rules.hpp>
-
 #include "checkpoint/resume_support.hpp"
 #include "engine/error_everywhere.hpp"
 
@@ -25,46 +23,6 @@ CheckpointConfig in_background(const SharedDirectory& directory) {
 void expect_nothing_unfinished(const SharedDirectory& directory) {
   for (const auto& entry : std::filesystem::recursive_directory_iterator(directory.path()))
     EXPECT_NE(entry.path().extension(), ".unfinished") << entry.path();
-}
-
-TEST(AsyncSave, AnyMeshWritesTheElementsOfSynchronousOnes) {
-  const Communicator world = Communicator::world();
-  train_test::Experiment base = primes();
-  base.model.dtype = DType::float64;
-  for (const auto& [what, setup] : some_strategies(base, 10, 0)) {
-    SCOPED_TRACE(what);
-    const SharedDirectory directory;
-    const Mesh mesh(
-        world, resolve_mesh(Config{setup.model, setup.data, setup.training}, Size{world.size()}));
-    const Plan plan = plan_on(setup, mesh.shape());
-    const Engine<double> engine(plan, mesh, StepOptions::of(setup.training));
-    set_elements(engine, mesh.rank());
-    CheckpointStore store(in_background(directory), world);
-    store.save(engine, {.step = 1, .config = "{}", .provenance = "{}"});
-    store.finish();
-    EXPECT_EQ(store.costs().written_bytes, checkpoint_bytes(plan, mesh.rank()).written);
-    EXPECT_GT(verify_checkpoint(store.last().string()), 0);
-    const Engine<double> other(plan, mesh, StepOptions::of(setup.training));
-    read_tensors(store.last().string(), world, other);
-    expect_elements(other, mesh.rank());
-  }
-}
-
-TEST(AsyncSave, TrainingResumesFromEveryStep) {
-  const SharedDirectory directory;
-  train_test::Experiment setup = primes();
-  setup.data.shuffle = true;
-  setup.data.validation_samples = 7;
-  const End whole = run<float>(setup, {.config = in_background(directory)});
-  EXPECT_EQ(whole.metrics.checkpoints, whole.metrics.steps);
-  EXPECT_EQ(whole.metrics.last_checkpoint, file_of(directory, whole.metrics.steps));
-  EXPECT_GT(whole.metrics.checkpoint_seconds, 0);
-  EXPECT_LE(whole.metrics.checkpoint_wait_seconds, whole.metrics.checkpoint_seconds);
-  expect_same_end(run<float>(setup, {}), whole);
-  for (Size step = 1; step <= whole.metrics.steps; ++step) {
-    SCOPED_TRACE("from step " + std::to_string(step));
-    expect_same_end(run<float>(setup, {}, file_of(directory, step)), whole);
-  }
 }
 
 // The thread of the first save waits for two more steps, and the step before them for the thread.
@@ -103,19 +61,23 @@ SaveObserver failure_of(Size save, SavePoint where, Size& begun) {
   };
 }
 
-TEST(AsyncSave, AFailedWriteStopsTheTrainingAtTheNextStep) {
-  const SharedDirectory directory;
-  Size begun = 0;
-  CheckpointConfig config = in_background(directory);
-  EXPECT_EQ(error_everywhere([&] {
-              run<float>(primes(), {.config = config,
-                                    .observer = failure_of(2, SavePoint::tensor_written, begun)});
-            }),
-            "disk: cannot be written: No space left on device");
-  EXPECT_EQ(begun, 2);
-  EXPECT_EQ(newest_in(directory.path()), file_of(directory, 1));
-  EXPECT_GT(verify_checkpoint(file_of(directory, 1)), 0);
-  expect_nothing_unfinished(directory);
+TEST(FailedSave, OfOneRankStopsTheTrainingOnAll) {
+  for (const bool async : {false, true}) {
+    SCOPED_TRACE(async);
+    const SharedDirectory directory;
+    Size begun = 0;
+    CheckpointConfig config = in_background(directory);
+    config.async = async;
+    EXPECT_EQ(error_everywhere([&] {
+                run<float>(primes(), {.config = config,
+                                      .observer = failure_of(2, SavePoint::tensor_written, begun)});
+              }),
+              "disk: cannot be written: No space left on device");
+    EXPECT_EQ(begun, 2);
+    EXPECT_EQ(newest_in(directory.path()), file_of(directory, 1));
+    EXPECT_GT(verify_checkpoint(file_of(directory, 1)), 0);
+    expect_nothing_unfinished(directory);
+  }
 }
 
 TEST(AsyncSave, WithContinueAFailedWriteStopsNothing) {

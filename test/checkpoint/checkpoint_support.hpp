@@ -8,6 +8,7 @@
 #include <vector>
 
 #include <tessera/checkpoint/checkpoint_store.hpp>
+#include <tessera/checkpoint/inspection.hpp>
 #include <tessera/checkpoint/runs.hpp>
 #include <tessera/checkpoint/trainings.hpp>
 #include <tessera/comm/agree.hpp>
@@ -83,12 +84,12 @@ void expect_elements(const Engine<T>& engine, Size rank) {
   });
 }
 
-/// Writes a checkpoint without a store, in pieces of at most `piece` bytes. Returns the bytes that
-/// the plan lets this rank write. Collective.
+/// Writes a checkpoint without a store, in pieces of at most `piece` bytes, or from a copy.
+/// Collective.
 template <class T>
 void write_file(const std::string& path, const Communicator& ranks, const Engine<T>& engine,
-                const TrainingState& state = {.config = "{}", .provenance = "{}"},
-                Size piece = checkpoint_piece) {
+                const TrainingState& state = {}, Size piece = checkpoint_piece,
+                bool from_copy = false) {
   const std::vector<CheckpointTensor> tensors = checkpoint_tensors(engine.plan());
   std::vector<std::uint64_t> sums(tensors.size());
   const Size header_bytes = std::ssize(checkpoint_header(tensors, state, sums));
@@ -96,7 +97,13 @@ void write_file(const std::string& path, const Communicator& ranks, const Engine
   collectively(ranks, [&] {
     if (ranks.rank() == 0) OpenFile made(path, O_WRONLY | O_CREAT | O_TRUNC);
   });
-  sums = write_tensors(file, engine, ranks.rank(), piece);
+  if (from_copy) {
+    Snapshot copy;
+    copy.take(engine, ranks.rank());
+    sums = copy.write(file);
+  } else {
+    sums = write_tensors(file, engine, ranks.rank(), piece);
+  }
   const Kokkos::View<Size*, Kokkos::HostSpace> all("sums", sums.size());
   std::copy(sums.begin(), sums.end(), all.data());
   ranks.all_reduce(all);

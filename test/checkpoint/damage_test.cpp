@@ -37,8 +37,7 @@ TrainingState state_of_damage_tests() {
           .validations = {{1, 0.75, 2}, {2, 0.5, 1}},
           .validation_parts = {0.75, 0.5, 4, 2},
           .routing_so_far = {7, 1, 2},
-          .config = "{\"a\":1}",
-          .provenance = "{}",
+          .config = {{"a", 1}},
           .data = "[[1,2]]",
           .training = "a training"};
 }
@@ -79,17 +78,18 @@ TEST(CheckpointFile, HasALossAtTheEndOfAnEpoch) {
   EXPECT_EQ(state.loss(false), none);
 }
 
-// JSON has neither.
-TEST(CheckpointFile, HoldsLossesThatAreNotFinite) {
+// JSON has none. No code tells infinity from NaN.
+TEST(CheckpointFile, HasNanForLossesThatAreNotFinite) {
   const TemporaryDirectory directory;
   constexpr double infinite = std::numeric_limits<double>::infinity();
   TrainingState state = state_of_damage_tests();
   state.validations = {{1, infinite, NAN}, {2, -infinite, 0.1}};
   const std::string path = directory.write("a", checkpoint_header({}, state, {}));
   const TrainingState read = read_state(path);
-  EXPECT_EQ(read.validations[0][1], infinite);
-  EXPECT_TRUE(std::isnan(read.validations[0][2]));
-  EXPECT_EQ(read.validations[1], state.validations[1]);
+  for (const double value :
+       {read.validations[0][1], read.validations[0][2], read.validations[1][1]})
+    EXPECT_TRUE(std::isnan(value));
+  EXPECT_EQ(read.validations[1][2], 0.1);
 }
 
 TEST(CheckpointFile, ReportsOtherFilesAndVersions) {
@@ -101,9 +101,6 @@ TEST(CheckpointFile, ReportsOtherFilesAndVersions) {
     return message.substr(std::min(message.size(), path.size()));
   };
   EXPECT_EQ(problem_of(safetensors_header({})), ": is not a Tessera checkpoint");
-  EXPECT_EQ(problem_of("\x89HDF\r\n\x1a\n and more"),
-            ": is an HDF5 file; if it is a checkpoint of Tessera 0.2, export it with `tessera "
-            "checkpoint export` of that version");
   EXPECT_EQ(problem_of(safetensors_header({}, {{"tessera", "{}"}})),
             ": is damaged: the checksum of its header differs");
   // Another program has changed a shape.
@@ -135,8 +132,6 @@ TEST(CheckpointFile, FlippedBitsAreFoundOrHarmless) {
     put(whole[at]);
   }
   EXPECT_GT(found, harmless) << harmless << " of " << whole.size() << " without harm";
-  RecordProperty("found", static_cast<int>(found));
-  RecordProperty("harmless", static_cast<int>(harmless));
 }
 
 TEST(CheckpointFile, EveryCutIsFound) {

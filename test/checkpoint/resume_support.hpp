@@ -52,12 +52,15 @@ inline void expect_same_end(const End& a, const End& b) {
 
 /// Saves after each step and resumes from each of these checkpoints, or from those of `from`.
 template <class T>
-void expect_resumes(const Experiment& setup, std::vector<Size> from = {}) {
+void expect_resumes(const Experiment& setup, std::vector<Size> from = {}, bool async = false) {
   const SharedDirectory directory;
-  const CheckpointConfig every_step{.directory = directory.path(), .every_steps = 1, .keep = 0};
+  const CheckpointConfig every_step{
+      .directory = directory.path(), .every_steps = 1, .keep = 0, .async = async};
   const End whole = run<T>(setup, {.config = every_step});
   const Size steps = whole.metrics.steps;
   EXPECT_EQ(whole.metrics.checkpoints, steps);
+  EXPECT_EQ(whole.metrics.last_checkpoint, file_of(directory, steps));
+  EXPECT_LE(whole.metrics.checkpoint_wait_seconds, whole.metrics.checkpoint_seconds);
   expect_same_end(run<T>(setup, {}), whole);
   for (Size step = 1; step <= steps; ++step) {
     if (!from.empty() && std::find(from.begin(), from.end(), step) == from.end()) continue;

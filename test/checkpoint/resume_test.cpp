@@ -37,11 +37,13 @@ TEST(Resume, EveryStepOfReplicasShuffledValidatedInMicrobatches) {
   expect_resumes<float>(setup);
 }
 
-TEST(Resume, EveryStepOfShardsWithMomentumInFloat64) {
+TEST(Resume, EveryStepOfShardsWithMomentumInFloat64SavedInTheBackground) {
   Experiment setup = on_mesh(primes(), {{"fsdp", ranks()}}, "fsdp");
   setup.training.optimizer.kind = OptimizerKind::sgd;
   setup.training.optimizer.momentum = 0.9;
-  expect_resumes<double>(setup);
+  setup.data.shuffle = true;
+  setup.data.validation_samples = 7;
+  expect_resumes<double>(setup, {}, true);
 }
 
 // Ranks keep shares of parameters whose 16-bit copies layers use.

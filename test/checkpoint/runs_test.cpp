@@ -29,16 +29,6 @@ TEST(Runs, OfWholeRowsIsOne) {
   EXPECT_EQ(runs_of({}, {{}, {}}, {0, 1}), (Runs{{0, 0, 1}}));
 }
 
-// A flat shard of a piece of columns: the end of a row, whole rows, the beginning of a row.
-TEST(Runs, OfColumnsAreOnePerRow) {
-  EXPECT_EQ(runs_of({4, 5}, {{0, 2}, {4, 3}}, {2, 6}), (Runs{{2, 4, 1}, {3, 7, 3}, {6, 12, 2}}));
-}
-
-TEST(Runs, OfNoElementsAreNone) {
-  EXPECT_EQ(runs_of({4, 5}, {{0, 2}, {4, 3}}, {2, 0}), Runs{});
-  EXPECT_EQ(runs_of({0, 5}, {{0, 0}, {0, 5}}, {0, 0}), Runs{});
-}
-
 // Held against the elements, one by one, for every range.
 TEST(Runs, CoverEveryElementOnce) {
   const Shape whole{3, 4, 5};

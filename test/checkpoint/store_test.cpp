@@ -6,6 +6,7 @@
 #include <future>
 #include <optional>
 #include <string>
+#include <sys/stat.h>
 #include <thread>
 #include <vector>
 
@@ -42,8 +43,7 @@ class Saver {
     to.save(engine_, {.step = step,
                       .epoch_losses = {7},
                       .validations = {{1, loss, NAN}},
-                      .config = R"({"data": {"validation_samples": 1}})",
-                      .provenance = "{}"});
+                      .config = {{"data", {{"validation_samples", 1}}}}});
   }
   /// Saves a step with a store of its own, like a new process that resumes from the newest one.
   fs::path save(Size step, double loss = 1, const SaveObserver& observer = {}) const {
@@ -174,6 +174,23 @@ TEST(CheckpointStore, LeavesNothingOfSavesThatDidNotHappen) {
   directory.write((training.filename() / "step_0000000007.safetensors.0.unfinished").string(), "x");
   saver.save(7);
   EXPECT_EQ(names_in(training), (Names{checkpoint_name(5), checkpoint_name(7)}));
+}
+
+// Else a full disk would be noticed after half of the file.
+TEST(CheckpointStore, ReservesTheSpaceOfAFileFirst) {
+  const TemporaryDirectory directory;
+  int looked = 0;
+  Saver({.directory = directory.path()}).save(1, 1, [&](SavePoint point) {
+    if (point != SavePoint::created) return;
+    for (const auto& entry : fs::recursive_directory_iterator(directory.path())) {
+      struct stat facts {};
+      if (!entry.is_regular_file() || stat(entry.path().c_str(), &facts) != 0) continue;
+      ++looked;
+      EXPECT_GT(facts.st_size, 4096);
+      EXPECT_GE(512 * facts.st_blocks, facts.st_size);
+    }
+  });
+  EXPECT_EQ(looked, 1);
 }
 
 /// Ends a save, but not the process.

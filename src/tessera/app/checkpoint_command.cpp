@@ -9,8 +9,7 @@
 #include <tessera/app/commands.hpp>
 #include <tessera/base/error.hpp>
 #include <tessera/base/text.hpp>
-#include <tessera/checkpoint/checkpoint_file.hpp>
-#include <tessera/checkpoint/checkpoint_text.hpp>
+#include <tessera/checkpoint/inspection.hpp>
 #include <tessera/io/file_uses.hpp>
 #include <tessera/io/whole_file.hpp>
 #include <tessera/process/standard_streams.hpp>

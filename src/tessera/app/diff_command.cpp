@@ -11,7 +11,7 @@
 #include <tessera/app/commands.hpp>
 #include <tessera/base/error.hpp>
 #include <tessera/base/text.hpp>
-#include <tessera/checkpoint/differences.hpp>
+#include <tessera/checkpoint/inspection.hpp>
 #include <tessera/io/whole_file.hpp>
 #include <tessera/process/standard_streams.hpp>
 

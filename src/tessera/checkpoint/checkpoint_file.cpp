@@ -1,10 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
-#include <array>
-#include <charconv>
 #include <cmath>
-#include <cstdlib>
-#include <utility>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -33,65 +29,37 @@ constexpr const char* header_sum_key = "tessera_checksum";
 
 constexpr std::size_t sum_digits = 16;
 std::string digits_of(std::uint64_t sum) { return fmt::format("{:016x}", sum); }
+std::uint64_t sum_in(const std::string& digits) { return std::stoull(digits, nullptr, 16); }
 
-std::uint64_t sum_in(const std::string& digits) {
-  std::uint64_t sum = 0;
-  std::from_chars(digits.data(), digits.data() + digits.size(), sum, 16);
-  return sum;
+/// Returns where a header has the digits of its checksum. Quotes inside of texts are escaped, so no
+/// other place looks like this one.
+std::size_t place_of_sum(const std::string& header) {
+  const std::string key = fmt::format("\"{}\":\"", header_sum_key);
+  return header.find(key) + key.size();
 }
 
-/// Returns the header's checksum. `header`: without its length.
-std::uint64_t sum_of_header(std::string header) {
-  // Quotes inside of texts are escaped, so these are the digits.
-  const std::size_t place = header.find(fmt::format("\"{}\":\"", header_sum_key));
-  const std::size_t begin = place + std::string_view(header_sum_key).size() + 4;
-  if (place == std::string::npos || begin + sum_digits > header.size()) return 0;
-  header.replace(begin, sum_digits, sum_digits, '0');
-  return hash_of_text(header);
+/// Returns true if the header has the checksum that it names.
+bool is_intact(const SafetensorsFile& file) {
+  const auto named = file.metadata().find(header_sum_key);
+  if (named == file.metadata().end() || named->second.size() != sum_digits) return false;
+  std::string header = file.header();
+  header.replace(place_of_sum(header), sum_digits, digits_of(0));
+  return named->second == digits_of(hash_of_text(header));
 }
 
-/// Members that are JSON themselves. The document has them as what they mean.
-constexpr std::array<const char*, 3> json_texts{"config", "provenance", "data"};
-
-/// JSON has no NaN and no infinity: those become the texts "nan", "inf" and "-inf".
-void nonfinite_to_text(Json& value) {
-  if (value.is_structured())
-    for (Json& part : value) nonfinite_to_text(part);
-  else if (value.is_number_float() && !std::isfinite(value.get<double>()))
-    value = fmt::format("{}", value.get<double>());
-}
-
-void text_to_nonfinite(Json& value) {
+/// nlohmann's library writes numbers that are not finite as null.
+void null_to_nan(Json& value) {
   if (value.is_array())
-    for (Json& part : value) text_to_nonfinite(part);
-  else if (value.is_string())
-    value = std::strtod(value.get<std::string>().c_str(), nullptr);
-}
-
-Json document_of(const TrainingState& state) {
-  Json document = state;
-  nonfinite_to_text(document);
-  for (const char* key : json_texts)
-    if (Json value = Json::parse(document[key].get<std::string>(), nullptr, false);
-        value.is_structured())
-      document[key] = std::move(value);
-  return document;
-}
-
-TrainingState state_in(Json document) {
-  for (const char* key : json_texts)
-    if (Json& value = document.at(key); value.is_structured()) value = value.dump();
-  for (Json& member : document)
-    if (member.is_array()) text_to_nonfinite(member);
-  return document.get<TrainingState>();
+    for (Json& part : value) null_to_nan(part);
+  else if (value.is_null())
+    value = NAN;
 }
 
 /// Returns the document under `state_key`. Throws Error (usage) if there is none that fits.
 Json document_in(const SafetensorsFile& file, const std::string& path) {
   if (!CheckpointFile::is_checkpoint(file))
     throw Error(ExitCode::usage, path + ": is not a Tessera checkpoint");
-  if (const auto sum = file.metadata().find(header_sum_key);
-      sum == file.metadata().end() || sum_in(sum->second) != sum_of_header(file.header()))
+  if (!is_intact(file))
     throw Error(ExitCode::usage, path + ": is damaged: the checksum of its header differs");
   Json document = Json::parse(file.metadata().at(state_key), nullptr, false);
   const Size version = document.is_object() ? document.value("format_version", Size{0}) : 0;
@@ -101,28 +69,11 @@ Json document_in(const SafetensorsFile& file, const std::string& path) {
   return document;
 }
 
-/// Reads a tensor in pieces and checks its checksum. Returns its bytes.
-template <class T>
-Size check_elements(const CheckpointFile& file, const std::string& name,
-                    const StoredTensor& tensor) {
-  constexpr Size elements = checkpoint_piece / static_cast<Size>(sizeof(T));
-  const Size all = num_elements(tensor.array.shape);
-  std::vector<T> values(std::min(all, elements));
-  std::uint64_t sum = 0;
-  for (Size first = 0; first < all; first += elements) {
-    const Size count = std::min(elements, all - first);
-    file.read(tensor, first, count, values.data());
-    sum += hash_of_run(values.data(), count, first);
-  }
-  file.check_sum(name, sum);
-  return tensor.array.bytes.count;
-}
-
 }  // namespace
 
 std::string checkpoint_header(const std::vector<CheckpointTensor>& tensors,
                               const TrainingState& state, const std::vector<std::uint64_t>& sums) {
-  Json document = document_of(state);
+  Json document = state;
   document["format_version"] = checkpoint_version;
   document["epoch"] = state.epoch();  // this and the next one are for readers: losses tell both
   document["batch"] = state.batch();
@@ -138,10 +89,9 @@ std::string checkpoint_header(const std::vector<CheckpointTensor>& tensors,
       {{state_key, document.dump(-1, ' ', false, Json::error_handler_t::replace)},
        {header_sum_key, digits_of(0)}},
       page);
-  constexpr std::size_t length = 8;  // bytes of the header's length
-  const std::string key = fmt::format("\"{}\":\"", header_sum_key);
-  const std::string sum = digits_of(sum_of_header(header.substr(length)));
-  return header.replace(header.find(key) + key.size(), sum_digits, sum);
+  constexpr std::size_t length = 8;  // bytes of the header's length, which stand before it
+  const std::string sum = digits_of(hash_of_text(header.substr(length)));
+  return header.replace(place_of_sum(header), sum_digits, sum);
 }
 
 std::vector<Size> places_of(const std::vector<CheckpointTensor>& tensors, Size header_bytes) {
@@ -155,10 +105,12 @@ bool CheckpointFile::is_checkpoint(const SafetensorsFile& file) {
   return file.metadata().contains(state_key);
 }
 
-CheckpointFile::CheckpointFile(const std::string& path) : path_(path), file_(path) {
-  const Json document = document_in(file_, path);
+CheckpointFile::CheckpointFile(const std::string& path) : file_(path) {
+  Json document = document_in(file_, path);
   try {
-    state_ = state_in(document);
+    for (Json& member : document)
+      if (member.is_array()) null_to_nan(member);
+    state_ = document.get<TrainingState>();
     for (const auto& [name, facts] : document.at("tensors").items()) {
       const SafetensorsArray& array = file_.arrays().at(name);
       tensors_[name] = {array, array.dtype().value(), sum_in(facts.at("checksum")),
@@ -170,38 +122,38 @@ CheckpointFile::CheckpointFile(const std::string& path) : path_(path), file_(pat
   }
 }
 
-void CheckpointFile::check_sum(const std::string& name, std::uint64_t sum) const {
-  if (tensors_.at(name).checksum != sum)
-    throw Error(ExitCode::usage, path_ + ": " + name + ": is damaged: its checksum differs");
+template <class T>
+std::vector<T> CheckpointFile::values(const std::string& name) const {
+  const StoredTensor& tensor = tensors_.at(name);
+  std::vector<T> values(static_cast<std::size_t>(num_elements(tensor.array.shape)));
+  file_.read(tensor.array, 0, std::ssize(values), values.data());
+  if (tensor.checksum != hash_of_run(values.data(), std::ssize(values), 0))
+    throw Error(ExitCode::usage, "{}: {}: is damaged: its checksum differs", file_.path(), name);
+  return values;
 }
+template std::vector<float> CheckpointFile::values(const std::string&) const;
+template std::vector<double> CheckpointFile::values(const std::string&) const;
 
 bool is_moment(const std::string& name) { return name.starts_with("moment"); }
 
-void check_tensors(const CheckpointFile& file, const std::string& path,
-                   const std::vector<CheckpointTensor>& wanted) {
-  for (const CheckpointTensor& tensor : wanted) {
-    const auto found = file.tensors().find(tensor.name);
-    if (found == file.tensors().end())
-      throw Error(ExitCode::usage, "{}: {}: is missing", path, tensor.name);
-    const StoredTensor& stored = found->second;
-    if (stored.array.shape != tensor.shape)
-      throw Error(ExitCode::usage, "{}: {}: has shape {}, but shape {} in this run", path,
-                  tensor.name, to_string(stored.array.shape), to_string(tensor.shape));
-    if (stored.type != tensor.type)
-      throw Error(ExitCode::usage, "{}: {}: has element type {}, but type {} in this run", path,
-                  tensor.name, name_of(stored.type), name_of(tensor.type));
-  }
-}
-
 TrainingState read_state(const std::string& path) { return CheckpointFile(path).state(); }
 
-Size verify_checkpoint(const std::string& path) {
-  const CheckpointFile file(path);
-  Size bytes = 0;
-  for (const auto& [name, tensor] : file.tensors())
-    bytes += tensor.type == DType::float64 ? check_elements<double>(file, name, tensor)
-                                           : check_elements<float>(file, name, tensor);
-  return bytes;
+std::string misfits(const ArrayTexts& wanted, const ArrayTexts& found) {
+  std::vector<std::string> phrases;
+  for (const auto& [name, text] : wanted) {
+    const auto there = found.find(name);
+    if (there == found.end())
+      phrases.push_back(name + " is missing");
+    else if (there->second != text)
+      phrases.push_back(fmt::format("{} is {}, not {}", name, excerpt(there->second), text));
+  }
+  for (const auto& [name, text] : found)
+    if (!wanted.contains(name)) phrases.push_back(excerpt(one_line(name)) + " is unknown");
+  constexpr std::size_t most = 8;
+  const std::size_t more = phrases.size() - std::min(phrases.size(), most);
+  phrases.resize(phrases.size() - more);
+  if (more > 0) phrases.push_back(fmt::format("and {} more", more));
+  return join(phrases, "; ");
 }
 
 }  // namespace tessera

@@ -43,18 +43,23 @@ class CheckpointFile {
   const SafetensorsFile& file() const { return file_; }
   const TrainingState& state() const { return state_; }
   const std::map<std::string, StoredTensor>& tensors() const { return tensors_; }
-  /// Reads `count` elements of the tensor's type from element `first` on.
-  void read(const StoredTensor& tensor, Size first, Size count, void* values) const {
-    file_.read(tensor.array, first, count, values);
+  /// Returns a whole tensor. T: its type, float or double. Throws Error (usage) if its elements do
+  /// not have its checksum.
+  template <class T>
+  std::vector<T> values(const std::string& name) const;
+  /// Calls f(values) with a whole tensor of either type. Throws like values().
+  template <class F>
+  void with_values(const std::string& name, const F& f) const {
+    if (tensors_.at(name).type == DType::float64)
+      f(values<double>(name));
+    else
+      f(values<float>(name));
   }
-  /// Throws Error (usage) if `sum` is not the checksum of the tensor.
-  void check_sum(const std::string& name, std::uint64_t sum) const;
 
   /// Returns true for a file that says it is a checkpoint, whether or not it is damaged.
   static bool is_checkpoint(const SafetensorsFile& file);
 
  private:
-  std::string path_;
   SafetensorsFile file_;
   TrainingState state_;
   std::map<std::string, StoredTensor> tensors_;
@@ -63,16 +68,15 @@ class CheckpointFile {
 /// Returns true for the tensors of an optimizer, "moment1/layer1/kernel".
 bool is_moment(const std::string& name);
 
-/// Throws Error (usage) if the file lacks one of these tensors, or has it with another shape or
-/// type.
-void check_tensors(const CheckpointFile& file, const std::string& path,
-                   const std::vector<CheckpointTensor>& wanted);
-
 /// Returns the state of a checkpoint. Throws like CheckpointFile.
 TrainingState read_state(const std::string& path);
 
-/// Reads and checks the whole file. Throws Error (usage) for the first tensor that differs from its
-/// checksum. Returns the bytes of the tensors.
-Size verify_checkpoint(const std::string& path);
+/// What arrays are, by their names: "float32 (3, 5)".
+using ArrayTexts = std::map<std::string, std::string>;
+
+/// Returns how the arrays of a file differ from those that are wanted, in phrases such as
+/// "layer1/kernel is float32 (3, 5), not float32 (3, 9)", "layer2/bias is missing" and
+/// "layer3/bias is unknown". Returns "" if they are the same.
+std::string misfits(const ArrayTexts& wanted, const ArrayTexts& found);
 
 }  // namespace tessera

@@ -53,19 +53,6 @@ bool goes_on_there(const CheckpointConfig& config, const std::optional<ResumedFr
   return true;
 }
 
-/// Measures the time of a scope in which training waits.
-class ExposedTime {
- public:
-  explicit ExposedTime(SaveCosts& costs) : costs_(costs) {}
-  ~ExposedTime() { costs_.seconds += timer_.seconds(); }
-  ExposedTime(const ExposedTime&) = delete;
-  ExposedTime& operator=(const ExposedTime&) = delete;
-
- private:
-  SaveCosts& costs_;
-  Timer timer_;
-};
-
 /// Returns true if the file exists. `is_remote`: another host has made it. NFS may then show old
 /// names for 30 s.
 bool becomes_visible(const fs::path& file, bool is_remote) {
@@ -192,7 +179,7 @@ fs::path CheckpointStore::temporary() const {
 template <class T>
 void CheckpointStore::save(const Engine<T>& engine, const TrainingState& state) {
   finish();
-  const ExposedTime exposed(costs_);
+  const Timer timer;
   path_ = training_ / checkpoint_name(state.step);
   reach(SavePoint::begun);
   write_or_remove([&] {
@@ -204,6 +191,7 @@ void CheckpointStore::save(const Engine<T>& engine, const TrainingState& state) 
     by_turns([&] { sums = write_tensors(file_, engine, ranks_.rank()); });
     publish(sums);
   });
+  costs_.seconds += timer.seconds();
 }
 
 /// Rank 0 makes the file under its temporary name and reserves its space: without it, ranks could
@@ -271,17 +259,17 @@ Size CheckpointStore::written_saves() const {
 
 void CheckpointStore::finish() {
   if (!writing_.valid()) return;
-  const ExposedTime exposed(costs_);
-  const Timer waiting;
+  const Timer timer;
   const Clock::time_point waits_from = Clock::now();
   const Written written = writing_.get();
   const std::chrono::duration<double> hidden = std::min(written.ended, waits_from) - written.began;
   costs_.hidden_seconds += std::max(hidden.count(), 0.0);
   write_or_remove([&] {
     raise_first_failure(ranks_, written.outcome, Site::current());
-    costs_.waited_seconds += waiting.seconds();
+    costs_.waited_seconds += timer.seconds();
     publish(written.sums);
   });
+  costs_.seconds += timer.seconds();
 }
 
 /// Completes a file to which all ranks have written their elements.

@@ -37,8 +37,7 @@ template <>
 inline constexpr std::array<std::string_view, 7> names_of<SavePoint>{
     "begun", "created", "tensor_written", "written", "synced", "renamed", "cleaned"};
 
-/// Called on every rank; at tensor_written of an async save, by the writing thread. Tests end the
-/// process in it.
+/// Called on every rank; at tensor_written of an async save, by the writing thread. For tests.
 using SaveObserver = std::function<void(SavePoint)>;
 
 /// Costs of a training's saves on this rank.
@@ -60,17 +59,15 @@ struct ResumedFrom {
 struct TrainingStart {
   std::string fingerprint = "training";  ///< begins the name of a new folder
   std::optional<ResumedFrom> resumed{};
-  /// Number of hosts that write one after another; 0: as the file system demands, 1: all together.
-  Size turns = 0;
+  Size turns = 0;  ///< hosts that write one after another; 0: as the file system demands
 };
 
 class CheckpointStore {
  public:
-  /// Goes on in the folder of the training that it resumes if that is in checkpoint.directory, and
-  /// from its last step. Otherwise makes a folder of its own; with the checkpoints up to the
-  /// resumed step as hard links, once it saves. Throws ConfigError for
-  /// checkpoint.directory if it cannot hold checkpoints, if the ranks do not share it, or if
-  /// another run has locked the folder. Collective, like save() and finish().
+  /// Goes on in the folder of the resumed training if that is in checkpoint.directory and has no
+  /// later checkpoint. Otherwise makes a folder. Throws ConfigError if the directory cannot hold
+  /// checkpoints, if the ranks do not share it, or if another run has locked the folder.
+  /// Collective, like save() and finish().
   CheckpointStore(const CheckpointConfig& config, const Communicator& ranks,
                   SaveObserver observer = {}, const TrainingStart& start = {});
   /// Removes an unfinished file, and a folder without files.
@@ -78,11 +75,10 @@ class CheckpointStore {
   CheckpointStore(CheckpointStore&&) = default;
   CheckpointStore& operator=(CheckpointStore&&) = delete;
 
-  /// Writes a checkpoint and removes old ones. With checkpoint.async it copies the state and
-  /// returns while a thread writes the copy; finish() does the rest. Finishes a save in flight
-  /// first. Throws the same Error on every rank if the file cannot be written or another run has
-  /// gone on with this training, (wrong_result) if the state is not finite; earlier checkpoints
-  /// stay.
+  /// Finishes a save in flight, writes a checkpoint and removes old ones. With checkpoint.async it
+  /// copies the state and returns while a thread writes the copy; finish() does the rest. Throws
+  /// the same Error on every rank if the file cannot be written or another run has gone on with
+  /// this training, (wrong_result) if the state is not finite.
   template <class T>
   void save(const Engine<T>& engine, const TrainingState& state);
 

@@ -1,30 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
-#include <cmath>
 #include <map>
 #include <optional>
 #include <vector>
 
-#include <fmt/format.h>
-
 #include <tessera/base/half_float.hpp>
-#include <tessera/base/text.hpp>
 #include <tessera/checkpoint/checkpoint_file.hpp>
 #include <tessera/checkpoint/initial_weights.hpp>
 #include <tessera/checkpoint/model_export.hpp>
-#include <tessera/checkpoint/same_contents.hpp>
 #include <tessera/checkpoint/tensors.hpp>
 #include <tessera/comm/agree.hpp>
-#include <tessera/engine/local_tensors.hpp>
 #include <tessera/io/safetensors.hpp>
 #include <tessera/io/whole_file.hpp>
+#include <tessera/tensor/placement.hpp>
 
 namespace tessera {
 namespace {
 
 constexpr const char* weights_key = "checkpoint.init_from";
-
-using Arrays = std::map<std::string, SafetensorsArray>;
 
 /// Returns the parameters of a model as they are in a file with these names.
 std::vector<ExportedParameter> parameters_of(const ModelSpec& model, ExportNames names) {
@@ -35,73 +28,31 @@ std::vector<ExportedParameter> parameters_of(const ModelSpec& model, ExportNames
   return parameters;
 }
 
-/// Returns the parameters of a model with the names of which the file has more.
-std::vector<ExportedParameter> parameters_in(const Arrays& arrays, const ModelSpec& model) {
-  const auto found = [&](ExportNames names) {
-    return std::ranges::count_if(parameters_of(model, names), [&](const ExportedParameter& one) {
-      return arrays.contains(one.name);
-    });
-  };
-  const bool is_pytorch = found(ExportNames::pytorch) > found(ExportNames::tessera);
-  return parameters_of(model, is_pytorch ? ExportNames::pytorch : ExportNames::tessera);
-}
-
-/// Throws ConfigError for arrays that do not fit, first those of the model and then the other ones
-/// of the file.
-void check_arrays_fit(const std::string& path, Arrays arrays,
-                      const std::vector<ExportedParameter>& wanted) {
-  std::vector<std::string> found;
-  for (const ExportedParameter& one : wanted) {
-    const auto stored = arrays.extract(one.name);
-    if (stored.empty())
-      found.push_back(one.name + " is missing");
-    else if (stored.mapped().shape != one.shape)
-      found.push_back(fmt::format("{} has shape {}, not {}", one.name,
-                                  excerpt(to_string(stored.mapped().shape)), to_string(one.shape)));
-    else if (!stored.mapped().dtype())
-      found.push_back(one.name + " has no floating-point numbers of 16 to 64 bits");
-  }
-  for (const auto& [name, array] : arrays)
-    found.push_back(excerpt(one_line(name)) + " is not in the model");
-  if (found.empty()) return;
-  constexpr std::size_t most = 800;  // letters
-  std::string list;
-  std::size_t listed = 0;
-  for (; listed < found.size() && list.size() < most; ++listed)
-    list += (listed > 0 ? "; " : "") + found[listed];
-  if (listed < found.size()) list += fmt::format("; and {} more", found.size() - listed);
-  throw ConfigError(weights_key, path, "does not fit the model: {}", list);
-}
-
-/// Returns where the file has the parameters of a model. Throws ConfigError if it has other ones.
+/// Returns where the file has the parameters of a model, with either names. Throws ConfigError if
+/// it has other arrays.
 std::vector<TensorSource> sources_in(const SafetensorsFile& file, const ModelSpec& model) {
-  Arrays arrays = file.arrays();
+  std::map<std::string, SafetensorsArray> arrays = file.arrays();
   std::optional<CheckpointFile> checkpoint;
   if (CheckpointFile::is_checkpoint(file)) {
     checkpoint.emplace(file.path());
     std::erase_if(arrays, [](const auto& array) { return is_moment(array.first); });
   }
-  const std::vector<ExportedParameter> parameters = parameters_in(arrays, model);
-  check_arrays_fit(file.path(), arrays, parameters);
+  std::vector<ExportedParameter> parameters = parameters_of(model, ExportNames::pytorch);
+  if (std::ranges::none_of(parameters, [&](const auto& one) { return arrays.contains(one.name); }))
+    parameters = parameters_of(model, ExportNames::tessera);
+  ArrayTexts wanted, found;
+  for (const ExportedParameter& one : parameters)
+    wanted[one.name] = "float " + to_string(one.shape);
+  for (const auto& [name, array] : arrays)
+    found[name] = (array.dtype() ? "float " : array.type + " ") + to_string(array.shape);
+  if (const std::string other = misfits(wanted, found); !other.empty())
+    throw ConfigError(weights_key, file.path(), "does not fit the model: {}", other);
   std::vector<TensorSource> sources;
   for (const ExportedParameter& one : parameters) {
     TensorSource& source = sources.emplace_back(TensorSource{arrays.at(one.name), one.transposed});
     if (checkpoint) source.checksum = checkpoint->tensors().at(one.name).checksum;
   }
   return sources;
-}
-
-template <class T>
-void check_parameters_finite(const std::string& path, const Communicator& ranks,
-                             const Engine<T>& engine) {
-  for (const auto& local :
-       local_tensors(engine.plan(), ranks.rank(), engine, TensorRole::parameter)) {
-    const auto host = Kokkos::create_mirror_view_and_copy(Kokkos::HostSpace(), local.values);
-    for (Size i = 0; i < local.kept.count; ++i)
-      if (!std::isfinite(host(i)))
-        throw ConfigError(weights_key, path, "{} has a value that is not finite in {}",
-                          local.slot.path, name_of(dtype_of<StateOf<T>>()));
-  }
 }
 
 }  // namespace
@@ -122,7 +73,6 @@ Size read_initial_weights(const std::string& path, const Communicator& ranks, En
   const std::vector<TensorSource> sources = collectively(
       ranks, [&] { return sources_in(file.emplace(path), engine.plan().input.model); });
   const Size bytes = read_tensors(*file, sources, ranks, engine);
-  collectively(ranks, [&] { check_parameters_finite(path, ranks, engine); });
   engine.resume(0, engine.loss_scale().state(), {});  // renews copies of the parameters
   return bytes;
 }

@@ -6,10 +6,10 @@
 #include <ostream>
 #include <vector>
 
+#include <tessera/base/error.hpp>
 #include <tessera/base/half_float.hpp>
 #include <tessera/base/text.hpp>
 #include <tessera/checkpoint/checkpoint_file.hpp>
-#include <tessera/checkpoint/checksums.hpp>
 #include <tessera/checkpoint/model_export.hpp>
 #include <tessera/io/safetensors.hpp>
 #include <tessera/io/whole_file.hpp>
@@ -40,10 +40,18 @@ float rounded_to_odd(double value) {
   return std::nextafter(nearest, value > nearest ? INFINITY : -INFINITY);
 }
 
-/// Converts the values to E and writes them.
+/// Returns the transpose of a matrix.
+template <class T>
+std::vector<T> transposed(const std::vector<T>& values, const Shape& shape) {
+  std::vector<T> other(values.size());
+  for (Size i = 0; i < shape[0]; ++i)
+    for (Size j = 0; j < shape[1]; ++j) other[j * shape[0] + i] = values[i * shape[1] + j];
+  return other;
+}
+
+/// Converts the values to E and writes them. `where` begins messages.
 template <class E, class T>
-void write_converted(std::ostream& out, const std::string& path, const std::string& name,
-                     const std::vector<T>& values) {
+void write_converted(std::ostream& out, const std::string& where, const std::vector<T>& values) {
   std::vector<E> converted(values.size());
   std::transform(values.begin(), values.end(), converted.begin(), [&](T value) {
     E result;
@@ -52,43 +60,21 @@ void write_converted(std::ostream& out, const std::string& path, const std::stri
     else
       result = static_cast<E>(value);
     if (!std::isfinite(static_cast<double>(result)))
-      throw Error(ExitCode::usage, "{}: {}: has the value {}, which is beyond the range of {}",
-                  path, name, value, name_of(dtype_of<E>()));
+      throw Error(ExitCode::usage, "{}: has the value {}, which is beyond the range of {}", where,
+                  value, name_of(dtype_of<E>()));
     return result;
   });
   out.write(reinterpret_cast<const char*>(converted.data()),
             std::ssize(converted) * static_cast<Size>(sizeof(E)));
 }
 
-template <class T>
-void write_array(std::ostream& out, const CheckpointFile& file, const std::string& path,
-                 const ExportedArray& array) {
-  const StoredTensor& tensor = file.tensors().at(array.source);
-  const Shape& shape = tensor.array.shape;
-  const Size all = num_elements(shape);
-  std::vector<T> values(all);
-  file.read(tensor, 0, all, values.data());
-  file.check_sum(array.source, hash_of_run(values.data(), all, 0));
-  if (array.transposed) {
-    std::vector<T> other(values.size());
-    for (Size i = 0; i < shape[0]; ++i)
-      for (Size j = 0; j < shape[1]; ++j) other[j * shape[0] + i] = values[i * shape[1] + j];
-    values = std::move(other);
-  }
-  with_compute_type(array.type,
-                    [&]<class E>(E) { write_converted<E>(out, path, array.source, values); });
-}
-
-void write_arrays(std::ostream& out, const CheckpointFile& file, const std::string& checkpoint,
-                  const std::vector<ExportedArray>& arrays) {
-  std::vector<ArrayFacts> facts;
-  for (const ExportedArray& array : arrays) facts.push_back({array.name, array.shape, array.type});
-  out << safetensors_header(facts);
-  for (const ExportedArray& array : arrays)
-    if (file.tensors().at(array.source).type == DType::float64)
-      write_array<double>(out, file, checkpoint, array);
-    else
-      write_array<float>(out, file, checkpoint, array);
+void write_array(std::ostream& out, const CheckpointFile& file, const ExportedArray& array) {
+  file.with_values(array.source, [&]<class T>(const std::vector<T>& values) {
+    const Shape& shape = file.tensors().at(array.source).array.shape;
+    const std::vector<T> there = array.transposed ? transposed(values, shape) : values;
+    const std::string where = file.file().path() + ": " + array.source;
+    with_compute_type(array.type, [&]<class E>(E) { write_converted<E>(out, where, there); });
+  });
 }
 
 }  // namespace
@@ -121,13 +107,19 @@ std::size_t export_parameters(const std::string& checkpoint, const std::string& 
                        [&](const std::string& begin) { return name.starts_with(begin); });
   };
   std::vector<ExportedArray> arrays;
-  for (const auto& [name, tensor] : file.tensors())
-    if (is_selected(name))
-      arrays.push_back(
-          {exported_parameter(name, tensor.array.shape, names), name, type.value_or(tensor.type)});
+  std::vector<ArrayFacts> facts;
+  for (const auto& [name, tensor] : file.tensors()) {
+    if (!is_selected(name)) continue;
+    const ExportedParameter there = exported_parameter(name, tensor.array.shape, names);
+    arrays.push_back({there, name, type.value_or(tensor.type)});
+    facts.push_back({there.name, there.shape, arrays.back().type});
+  }
   if (arrays.empty())
     throw ConfigError("--select", join(selected), "must be beginnings of names in {}", checkpoint);
-  write_whole(to, [&](std::ostream& out) { write_arrays(out, file, checkpoint, arrays); });
+  write_whole(to, [&](std::ostream& out) {
+    out << safetensors_header(facts);
+    for (const ExportedArray& array : arrays) write_array(out, file, array);
+  });
   return arrays.size();
 }
 

@@ -12,8 +12,8 @@
 #include <tessera/base/toml_value.hpp>
 #include <tessera/checkpoint/checkpoint_file.hpp>
 #include <tessera/checkpoint/checksums.hpp>
-#include <tessera/checkpoint/same_contents.hpp>
 #include <tessera/checkpoint/same_training.hpp>
+#include <tessera/checkpoint/tensors.hpp>
 #include <tessera/checkpoint/trainings.hpp>
 #include <tessera/comm/agree.hpp>
 #include <tessera/config/settings.hpp>
@@ -41,7 +41,6 @@ std::string value_text(const nlohmann::json& value) {
 
 /// Rejects the first key that differs.
 void check_keys(const std::string& path, const TrainingState& written, const Config& config) {
-  const nlohmann::json then = nlohmann::json::parse(written.config, nullptr, false);
   for (const Setting& setting : settings()) {
     if (!is_fixed(setting, !written.data.empty())) continue;
     const std::size_t dot = setting.key.find('.');
@@ -49,7 +48,7 @@ void check_keys(const std::string& path, const TrainingState& written, const Con
         fmt::format("/{}/{}", setting.key.substr(0, dot), setting.key.substr(dot + 1)));
     // A key that the file lacks had the effect of its default.
     const nlohmann::json before =
-        then.is_object() && then.contains(place) ? then.at(place) : setting.standard;
+        written.config.contains(place) ? written.config.at(place) : setting.standard;
     const nlohmann::json now = setting.get(config);
     if (before != now)
       throw Error(ExitCode::usage, "{}: was written with {} = {}, but this run has {}", path,

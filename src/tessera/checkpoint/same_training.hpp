@@ -11,10 +11,9 @@
 
 namespace tessera {
 
-/// Reads the state of a checkpoint from which a training with this configuration can resume. Model,
-/// data, global batch, loss, kind of optimizer and [numerics] must be the same. Mesh, strategy,
-/// precision, rates and paths of data may differ. Throws the same Error (usage) on every rank, with
-/// the first key or the data that differ, or if ranks read different files. Collective.
+/// Reads the state of a checkpoint from which a training with this configuration can resume. Throws
+/// the same Error (usage) on every rank with the first key that must not change, or the data, or if
+/// ranks read different files. Collective.
 TrainingState state_to_resume(const std::string& path, const Communicator& ranks,
                               const Config& config);
 

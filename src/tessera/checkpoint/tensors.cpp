@@ -1,7 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <cmath>
 #include <fcntl.h>
+#include <filesystem>
 #include <optional>
+
+#include <fmt/format.h>
 
 #include <tessera/base/alias.hpp>
 #include <tessera/base/half_float.hpp>
@@ -10,8 +14,10 @@
 #include <tessera/checkpoint/runs.hpp>
 #include <tessera/checkpoint/tensors.hpp>
 #include <tessera/comm/agree.hpp>
+#include <tessera/comm/share_json.hpp>
 #include <tessera/engine/local_tensors.hpp>
 #include <tessera/io/durable_file.hpp>
+#include <tessera/tensor/placement.hpp>
 
 namespace tessera {
 namespace {
@@ -138,6 +144,21 @@ void read_elements(const SafetensorsFile& file, const TensorSource& from, const 
   }
 }
 
+/// Throws Error (usage) unless the checkpoint has these tensors.
+void check_tensors(const CheckpointFile& file, const std::vector<CheckpointTensor>& tensors) {
+  ArrayTexts wanted, found;
+  const auto text_of = [](DType type, const Shape& shape) {
+    return fmt::format("{} {}", name_of(type), to_string(shape));
+  };
+  for (const CheckpointTensor& tensor : tensors) {
+    wanted[tensor.name] = text_of(tensor.type, tensor.shape);
+    if (const auto there = file.tensors().find(tensor.name); there != file.tensors().end())
+      found[tensor.name] = text_of(there->second.type, there->second.array.shape);
+  }
+  if (const std::string other = misfits(wanted, found); !other.empty())
+    throw Error(ExitCode::usage, "{}: does not fit this run: {}", file.file().path(), other);
+}
+
 }  // namespace
 
 template <class T>
@@ -162,8 +183,12 @@ Size read_tensors(const SafetensorsFile& file, const std::vector<TensorSource>& 
       }
       const auto to = elements_of(local, range);
       const auto host = Kokkos::create_mirror_view(Kokkos::HostSpace(), to);
-      std::transform(values.begin(), values.end(), host.data(),
-                     [](F value) { return static_cast<S>(value); });
+      std::transform(values.begin(), values.end(), host.data(), [&](F value) {
+        const S converted = static_cast<S>(value);
+        if (std::isfinite(converted)) return converted;
+        throw Error(ExitCode::usage, "{}: {}: has a value that is not finite in {}", file.path(),
+                    tensors[part.tensor].name, name_of(dtype_of<S>()));
+      });
       Kokkos::deep_copy(to, host);
     });
   };
@@ -191,13 +216,28 @@ Size read_tensors(const std::string& path, const Communicator& ranks, const Engi
   collectively(ranks, [&] {
     file.emplace(path);
     const std::vector<CheckpointTensor> tensors = checkpoint_tensors(engine.plan());
-    check_tensors(*file, path, tensors);
+    check_tensors(*file, tensors);
     for (const CheckpointTensor& tensor : tensors) {
       const StoredTensor& stored = file->tensors().at(tensor.name);
       from.push_back({stored.array, false, stored.checksum});
     }
   });
   return read_tensors(file->file(), from, ranks, engine, piece);
+}
+
+void check_same_contents(const std::string& path, const Communicator& ranks) {
+  constexpr std::uintmax_t most = 4 << 20;
+  const std::uint64_t mine = collectively(ranks, [&] {
+    std::string begin(std::min(std::filesystem::file_size(path), most), '\0');
+    OpenFile(path, O_RDONLY | O_NONBLOCK).read(0, begin.data(), std::ssize(begin));
+    return hash_of_text(begin);
+  });
+  const std::uint64_t first = broadcast_json(ranks, mine);
+  collectively(ranks, [&] {
+    if (mine != first)
+      throw Error(ExitCode::usage, "{}: has other contents on rank {} than on rank 0", path,
+                  ranks.rank());
+  });
 }
 
 #define TESSERA_INSTANTIATE(T)                                                                 \

@@ -59,16 +59,21 @@ struct TensorSource {
 
 /// Reads what this rank keeps of the first from.size() checkpoint_tensors() into an engine on any
 /// mesh, converts it from the type in the file, and checks the checksums. Returns the bytes of this
-/// rank. Throws the same Error (usage) on every rank for a tensor that is damaged. Collective.
+/// rank. Throws the same Error (usage) on every rank for a tensor that is damaged, or has a value
+/// that is not finite in the engine's type. Collective.
 template <class T>
 Size read_tensors(const SafetensorsFile& file, const std::vector<TensorSource>& from,
                   const Communicator& ranks, const Engine<T>& engine,
                   Size piece = checkpoint_piece);
 
-/// Reads all tensors of a checkpoint. Throws the same Error (usage) on every rank also for a tensor
-/// that is missing or has another shape or type. Else like the function above.
+/// Reads all tensors of a checkpoint. Throws the same Error (usage) on every rank also for tensors
+/// that are missing or have another shape or type. Else like the function above.
 template <class T>
 Size read_tensors(const std::string& path, const Communicator& ranks, const Engine<T>& engine,
                   Size piece = checkpoint_piece);
+
+/// Throws the same Error (usage) on every rank if a rank reads another file of this name than rank
+/// 0, as on nodes with disks of their own. Compares the first 4 MiB. Collective.
+void check_same_contents(const std::string& path, const Communicator& ranks);
 
 }  // namespace tessera

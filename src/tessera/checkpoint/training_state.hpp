@@ -6,6 +6,8 @@
 #include <string>
 #include <vector>
 
+#include <nlohmann/json.hpp>
+
 #include <tessera/base/types.hpp>
 #include <tessera/optim/loss_scale.hpp>
 
@@ -29,10 +31,10 @@ struct TrainingState {
   /// The step of the latest record of metrics, and the sums of BatchFacts::routing since then;
   /// empty without metrics or routers.
   std::vector<double> routing_so_far{};
-  std::string config{};      ///< resolved, as JSON
-  std::string provenance{};  ///< provenance of the run that wrote it, as JSON
-  std::string data{};        ///< sample_checksums()
-  std::string training{};    ///< random identity of the training
+  nlohmann::json config = nullptr;      ///< resolved
+  nlohmann::json provenance = nullptr;  ///< of the run that wrote it
+  std::string data{};                   ///< sample_checksums()
+  std::string training{};               ///< name of the training's folder
 
   friend bool operator==(const TrainingState&, const TrainingState&) = default;
 

@@ -28,8 +28,7 @@ double loss_of(const fs::path& file) {
   double loss = NAN;
   outcome_of([&] {
     const TrainingState state = read_state(file.string());
-    const nlohmann::json config = nlohmann::json::parse(state.config);
-    loss = state.loss(config.value("/data/validation_samples"_json_pointer, 0) > 0);
+    loss = state.loss(state.config.value("/data/validation_samples"_json_pointer, 0) > 0);
   });
   return std::isfinite(loss) ? loss : std::numeric_limits<double>::infinity();
 }

@@ -38,17 +38,15 @@ std::vector<Size> steps_in(const std::filesystem::path& training,
 /// Returns true if the file holds a checkpoint of which nothing is missing.
 bool is_complete(const std::filesystem::path& file);
 
-/// Returns the complete checkpoint of the latest step, whatever the times of change are; none
-/// without checkpoints. Warns of later ones that are damaged. If none is complete, throws the Error
-/// of the one of the latest step.
+/// Returns the complete checkpoint of the latest step; none without checkpoints. Warns of later
+/// ones that are damaged. If none is complete, throws the Error of the latest.
 std::optional<std::filesystem::path> newest_complete(const std::filesystem::path& training);
 
 /// Returns the folders in a directory that hold checkpoints, in the order of their names; none if
 /// the directory does not exist.
 std::vector<std::filesystem::path> trainings_in(const std::filesystem::path& directory);
 
-/// Makes a folder for a new training and returns its path. Its name begins with `fingerprint` and
-/// is like no other.
+/// Makes a folder for a new training, whose name begins with `fingerprint`, and returns its path.
 std::filesystem::path make_training(const std::filesystem::path& directory,
                                     const std::string& fingerprint);
 

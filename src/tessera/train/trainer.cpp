@@ -319,9 +319,8 @@ void Trainer<T>::save(TrainingMetrics& metrics, Reporter<T>& reporter, bool is_l
         {static_cast<double>(one.epoch), one.result.loss, one.result.solution_error.value_or(NAN)});
     for (const auto& [name, part] : one.result.parts) state.validation_parts.push_back(part);
   }
-  constexpr auto replace = nlohmann::json::error_handler_t::replace;  // paths may not be UTF-8
-  state.config = config_as_json(fit_config_).dump(-1, ' ', false, replace);
-  state.provenance = checkpointing_.provenance.dump(-1, ' ', false, replace);
+  state.config = config_as_json(fit_config_);
+  state.provenance = checkpointing_.provenance;
   state.data = data_checksums_;
   CheckpointStore& store = saves_->store;
   attempt(metrics, false, [&] { store.finish(); });
