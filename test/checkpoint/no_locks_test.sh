@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # Checkpoints on file systems without locks. flock() reports them by the errors 524 (not supported) and 37 (none left).
-# usage: no_locks_test.sh PROGRAM JSON_GET INPUTS NO_LOCKS_LIBRARY LAUNCHER...
+# usage: no_locks_test.sh PROGRAM JSON_GET INPUTS FILE_FAULTS LAUNCHER...
 program=$1 json_get=$2 inputs=$3 library=$4
 shift 4
 launcher=("$@" env "LD_PRELOAD=$library")

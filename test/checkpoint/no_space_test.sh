@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # A checkpoint for which the disk has too little space is one error, wherever the space ends, and leaves no file.
-# usage: no_space_test.sh PROGRAM INPUTS NO_SPACE_LIBRARY LAUNCHER...
+# usage: no_space_test.sh PROGRAM INPUTS FILE_FAULTS LAUNCHER...
 program=$1 inputs=$2 library=$3
 shift 3
 launcher=("$@" env "LD_PRELOAD=$library")

@@ -92,11 +92,11 @@ TEST(CheckpointTensors, AnyMeshWritesAndReadsMomentumInFloat64) {
 }
 
 // Each rank is a host of its own. Hosts that write by turns write when the one before has closed
-// the file. With nfs_pages.cpp, others lose elements at the edges of their pages.
+// the file. With file_faults.cpp, others lose elements at the edges of their pages.
 TEST(CheckpointTensors, HostsThatWriteByTurnsWriteTheSameFile) {
   const Communicator world = Communicator::world();
   const Size ranks = world.size();
-  const bool on_nfs = std::getenv("TESSERA_NFS_PAGES") != nullptr;
+  const bool on_nfs = std::getenv("NFS_PAGES") != nullptr;
   const Experiment setup = train_test::on_mesh(adam(DType::float32), {{"fsdp", ranks}}, "fsdp");
   const Mesh mesh(world, shape_of_mesh(setup));
   const Plan plan = plan_on(setup, mesh.shape());
