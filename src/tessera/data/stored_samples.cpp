@@ -53,37 +53,27 @@ SamplesOfFile samples_of_shape(const StoredPart& part, const Shape& shape,
 }
 
 template <class T>
-void check_finite(const StoredPart& part, const std::vector<T>& values, Size first,
-                  const std::string& place) {
-  for (std::size_t i = 0; i < values.size(); ++i) {
-    if (std::isfinite(values[i])) continue;
-    throw ConfigError(part.key, part.name,
-                      "has {} in row {}, column {}{}, counted from 0, which is not finite in {}; "
-                      "data.allow_nonfinite = true trains on it",
-                      values[i], first + static_cast<Size>(i) / part.elements(),
-                      static_cast<Size>(i) % part.elements(), place, name_of(dtype_of<T>()));
-  }
-}
-
-template <class T>
-void check_classes(const StoredPart& part, const std::vector<T>& values, Size first,
-                   const std::string& place) {
+void check_values(const DataConfig& data, const StoredPart& part, const std::vector<T>& values,
+                  Size first, const std::string& place) {
   for (std::size_t i = 0; i < values.size(); ++i) {
     const T value = values[i];
-    if (value >= T(0) && value < static_cast<T>(part.classes) && value == std::floor(value))
-      continue;
-    if (part.ignored && value == static_cast<T>(*part.ignored)) continue;
-    throw ConfigError(part.key, part.name,
-                      "has {} in sample {}{}, but the model needs integers from 0 to {}", value,
-                      first + static_cast<Size>(i) / part.elements(), place, part.classes - 1);
+    const auto sample = [&] { return first + static_cast<Size>(i) / part.elements(); };
+    if (!data.allow_nonfinite && !std::isfinite(value))
+      throw ConfigError(part.key, part.name,
+                        "has {} in row {}, column {}{}, counted from 0, which is not finite in {}; "
+                        "data.allow_nonfinite = true trains on it",
+                        value, sample(), static_cast<Size>(i) % part.elements(), place,
+                        name_of(dtype_of<T>()));
+    if (part.classes == 0 || (part.ignored && value == static_cast<T>(*part.ignored))) continue;
+    if (value < T(0) || value >= static_cast<T>(part.classes) || value != std::floor(value))
+      throw ConfigError(part.key, part.name,
+                        "has {} in sample {}{}, but the model needs integers from 0 to {}", value,
+                        sample(), place, part.classes - 1);
   }
 }
-
-#define TESSERA_INSTANTIATE(T)                                                                    \
-  template void check_finite(const StoredPart&, const std::vector<T>&, Size, const std::string&); \
-  template void check_classes(const StoredPart&, const std::vector<T>&, Size, const std::string&);
-TESSERA_INSTANTIATE(float)
-TESSERA_INSTANTIATE(double)
-#undef TESSERA_INSTANTIATE
+template void check_values(const DataConfig&, const StoredPart&, const std::vector<float>&, Size,
+                           const std::string&);
+template void check_values(const DataConfig&, const StoredPart&, const std::vector<double>&, Size,
+                           const std::string&);
 
 }  // namespace tessera

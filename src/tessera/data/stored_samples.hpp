@@ -36,16 +36,12 @@ void check_learns_from_examples(const DataConfig& data, const ModelSpec& model);
 SamplesOfFile samples_of_shape(const StoredPart& part, const Shape& shape,
                                const std::string& place);
 
-/// Throws ConfigError for the first value that is not finite. `values` are those of whole samples,
-/// from sample `first` on.
+/// Throws ConfigError for the first value that is no class, if the numbers are classes, or that is
+/// not finite, unless the data may have such values. `values` are those of whole samples, from
+/// sample `first` on.
 template <class T>
-void check_finite(const StoredPart& part, const std::vector<T>& values, Size first,
-                  const std::string& place);
-
-/// Throws ConfigError for the first value that is not a class. Arguments as in check_finite().
-template <class T>
-void check_classes(const StoredPart& part, const std::vector<T>& values, Size first,
-                   const std::string& place);
+void check_values(const DataConfig& data, const StoredPart& part, const std::vector<T>& values,
+                  Size first, const std::string& place);
 
 /// Reads the samples of x or y, checks them and copies them to the device. Array: is made from
 /// (data, part); read(samples, values) converts to T.
@@ -65,8 +61,7 @@ class StoredReader {
       const Range piece{samples.begin + done, std::min(at_once, samples.count - done)};
       values.resize(piece.count * elements);
       array_.read(piece, values.data());
-      if (!data_.allow_nonfinite) check_finite(part_, values, piece.begin, array_.place());
-      if (part_.classes > 0) check_classes(part_, values, piece.begin, array_.place());
+      check_values(data_, part_, values, piece.begin, array_.place());
       using Host = Kokkos::View<const T*, Kokkos::HostSpace, Kokkos::MemoryUnmanaged>;
       Kokkos::deep_copy(Vector<T>(to.data() + done * elements, values.size()),
                         Host(values.data(), values.size()));
