@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
-#include <array>
 #include <numeric>
 
 #include <tessera/base/pair_tree.hpp>
@@ -17,304 +16,275 @@ using test::to_host;
 using test::value_of;
 
 template <class T>
-class Collectives : public testing::Test {
- protected:
-  /// Extents near the number of ranks and near the sizes of pieces.
-  static constexpr std::array<Size, 8> extents = {0, 1, 2, 3, 7, 8, 23, 64};
-
-  static Vector<T> own(Size n, int rank) {
-    return make_vector<T>(n, [&](Size i) { return value_of<T>(i, rank); });
-  }
-  static std::vector<T> reduced(Size n, int size, ReduceOp op) {
-    std::vector<T> result(static_cast<std::size_t>(n));
-    for (Size i = 0; i < n; ++i) {
-      T x = value_of<T>(i, 0);
-      for (int r = 1; r < size; ++r) {
-        const T y = value_of<T>(i, r);
-        x = op == ReduceOp::sum ? x + y : op == ReduceOp::max ? std::max(x, y) : std::min(x, y);
-      }
-      result[static_cast<std::size_t>(i)] = x;
-    }
-    return result;
-  }
-  static std::vector<T> part(const std::vector<T>& all, Range range) {
-    return {all.begin() + range.begin, all.begin() + range.end()};
-  }
-  /// Unbalanced shares: rank r has 2r elements, so the share of rank 0 is empty.
-  static std::vector<Size> growing(int size) {
-    std::vector<Size> counts(static_cast<std::size_t>(size));
-    for (int r = 0; r < size; ++r) counts[static_cast<std::size_t>(r)] = 2 * r;
-    return counts;
-  }
-};
-
-using ElementTypes = testing::Types<float, double, std::int32_t, std::int64_t>;
-TYPED_TEST_SUITE(Collectives, ElementTypes);
+class Collectives : public testing::Test {};
+using ReducedTypes = testing::Types<float, double, std::int32_t, std::int64_t>;
+TYPED_TEST_SUITE(Collectives, ReducedTypes);
 
 /// 16-bit floats are moved, and never reduced.
 template <class T>
-class MovingCollectives : public Collectives<T> {};
+class MovingCollectives : public testing::Test {};
 using MovedTypes = testing::Types<float, double, std::int32_t, std::int64_t, BFloat16, Float16>;
 TYPED_TEST_SUITE(MovingCollectives, MovedTypes);
 
-TYPED_TEST(Collectives, AllReduceGivesEveryRankTheReduction) {
+/// Calls f(communicator, extent) for all ways, with extents near the number of ranks and near the
+/// sizes of pieces.
+template <class F>
+void for_all_ways(const F& f) {
   for (const CommOptions& way : all_ways()) {
     const Communicator comm = Communicator::world(way);
-    for (const Size n : this->extents) {
-      for (const ReduceOp op : {ReduceOp::sum, ReduceOp::max, ReduceOp::min}) {
-        const auto expected = this->reduced(n, comm.size(), op);
-        const auto v = this->own(n, comm.rank());
-        comm.all_reduce(v, op);
-        EXPECT_EQ(to_host(v), expected);
-        const auto w = this->own(n, comm.rank());
-        comm.iall_reduce(w, op).wait();
-        EXPECT_EQ(to_host(w), expected);
-      }
-    }
+    for (const Size n : {0, 1, 2, 3, 7, 8, 23, 64}) f(comm, n);
   }
+}
+
+template <class T>
+Vector<T> own(Size n, int rank) {
+  return make_vector<T>(n, [&](Size i) { return value_of<T>(i, rank); });
+}
+
+template <class T>
+std::vector<T> reduced(Size n, int size, ReduceOp op = ReduceOp::sum) {
+  std::vector<T> result(static_cast<std::size_t>(n));
+  for (Size i = 0; i < n; ++i) {
+    T x = value_of<T>(i, 0);
+    for (int r = 1; r < size; ++r) {
+      const T y = value_of<T>(i, r);
+      x = op == ReduceOp::sum ? x + y : op == ReduceOp::max ? std::max(x, y) : std::min(x, y);
+    }
+    result[static_cast<std::size_t>(i)] = x;
+  }
+  return result;
+}
+
+template <class T>
+std::vector<T> part(const std::vector<T>& all, Range range) {
+  return {all.begin() + range.begin, all.begin() + range.end()};
+}
+
+TYPED_TEST(Collectives, AllReduceGivesEveryRankTheReduction) {
+  using T = TypeParam;
+  for_all_ways([](const Communicator& comm, Size n) {
+    for (const ReduceOp op : {ReduceOp::sum, ReduceOp::max, ReduceOp::min}) {
+      const auto v = own<T>(n, comm.rank()), w = own<T>(n, comm.rank());
+      comm.all_reduce(v, op);
+      comm.iall_reduce(w, op).wait();
+      for (const auto& x : {v, w}) EXPECT_EQ(to_host(x), reduced<T>(n, comm.size(), op));
+    }
+  });
 }
 
 TYPED_TEST(Collectives, ReduceScatterGivesEveryRankItsBalancedShare) {
-  for (const CommOptions& way : all_ways()) {
-    const Communicator comm = Communicator::world(way);
-    for (const Size n : this->extents) {
-      const Range share = balanced_split(n, comm.size(), comm.rank());
-      for (const ReduceOp op : {ReduceOp::sum, ReduceOp::max}) {
-        const auto expected = this->part(this->reduced(n, comm.size(), op), share);
-        const auto in = this->own(n, comm.rank());
-        const Vector<TypeParam> out("out", static_cast<std::size_t>(share.count));
-        const Vector<TypeParam> late("late", out.extent(0));
-        comm.reduce_scatter(in, out, op);
-        comm.ireduce_scatter(in, late, op).wait();
-        EXPECT_EQ(to_host(out), expected);
-        EXPECT_EQ(to_host(late), expected);
-        EXPECT_EQ(to_host(in), to_host(this->own(n, comm.rank()))) << "the input must stay";
-        const auto v = this->own(n, comm.rank());
-        comm.reduce_scatter(v, op);
-        EXPECT_EQ(this->part(to_host(v), share), expected);
-        for (Request request = comm.ireduce_scatter(in, op); !request.test();) {
-        }
-        EXPECT_EQ(this->part(to_host(in), share), expected);
+  using T = TypeParam;
+  for_all_ways([](const Communicator& comm, Size n) {
+    const Range share = balanced_split(n, comm.size(), comm.rank());
+    for (const ReduceOp op : {ReduceOp::sum, ReduceOp::max}) {
+      const auto expected = part(reduced<T>(n, comm.size(), op), share);
+      const auto in = own<T>(n, comm.rank()), v = own<T>(n, comm.rank());
+      const Vector<T> out("out", static_cast<std::size_t>(share.count)),
+          late("late", out.extent(0));
+      comm.reduce_scatter(in, out, op);
+      comm.ireduce_scatter(in, late, op).wait();
+      for (const auto& x : {out, late}) EXPECT_EQ(to_host(x), expected);
+      EXPECT_EQ(to_host(in), to_host(v)) << "the input must stay";
+      comm.reduce_scatter(v, op);
+      for (Request request = comm.ireduce_scatter(in, op); !request.test();) {
       }
+      for (const auto& x : {v, in}) EXPECT_EQ(part(to_host(x), share), expected);
     }
-    const Size elements =
-        8 * std::accumulate(std::begin(this->extents), std::end(this->extents), Size{0});
-    for (const LedgerRow& row : comm.ledger().rows()) {
-      EXPECT_EQ(row, (LedgerRow{"world", Operation::reduce_scatter,
-                                static_cast<Size>(8 * std::size(this->extents)),
-                                elements * static_cast<Size>(sizeof(TypeParam))}));
-    }
-  }
+  });
 }
 
 TYPED_TEST(MovingCollectives, AllGatherPutsTheSharesInOrder) {
-  for (const CommOptions& way : all_ways()) {
-    const Communicator comm = Communicator::world(way);
-    for (const Size n : this->extents) {
-      const Range share = balanced_split(n, comm.size(), comm.rank());
-      const auto expected = to_host(this->own(n, 0));
-      const auto all = make_vector<TypeParam>(n, [&](Size i) {
-        return i >= share.begin && i < share.end() ? value_of<TypeParam>(i, 0) : TypeParam(-1);
-      });
-      const auto in = Kokkos::subview(all, std::pair(share.begin, share.end()));
-      const Vector<TypeParam> out("out", static_cast<std::size_t>(n)), late("late", out.extent(0));
-      comm.all_gather(in, out);
-      comm.iall_gather(in, late).wait();
-      comm.all_gather(in, all);
-      for (const auto& v : {out, late, all}) EXPECT_EQ(to_host(v), expected);
-    }
-  }
+  using T = TypeParam;
+  for_all_ways([](const Communicator& comm, Size n) {
+    const Range share = balanced_split(n, comm.size(), comm.rank());
+    const auto all = make_vector<T>(
+        n, [&](Size i) { return i >= share.begin && i < share.end() ? value_of<T>(i, 0) : T(-1); });
+    const auto in = Kokkos::subview(all, std::pair(share.begin, share.end()));
+    const Vector<T> out("out", static_cast<std::size_t>(n)), late("late", out.extent(0));
+    comm.all_gather(in, out);
+    comm.iall_gather(in, late).wait();
+    comm.all_gather(in, all);
+    for (const auto& v : {out, late, all}) EXPECT_EQ(to_host(v), to_host(own<T>(n, 0)));
+  });
 }
 
+/// Rank r has 2r elements, so the share of rank 0 is empty.
 TYPED_TEST(Collectives, SharesMayBeGiven) {
+  using T = TypeParam;
   for (const CommOptions& way : all_ways()) {
     const Communicator comm = Communicator::world(way);
-    const std::vector<Size> counts = this->growing(comm.size());
+    std::vector<Size> counts;
+    for (Size rank = 0; rank < comm.size(); ++rank) counts.push_back(2 * rank);
     const Size n = std::accumulate(counts.begin(), counts.end(), Size{0});
-    const Size begin = std::accumulate(counts.begin(), counts.begin() + comm.rank(), Size{0});
-    const Size count = 2 * comm.rank();
-    const auto in = this->own(n, comm.rank());
-    const Vector<TypeParam> share("share", static_cast<std::size_t>(count));
-    comm.reduce_scatter(in, share, ReduceOp::sum, counts);
-    const auto sum = this->reduced(n, comm.size(), ReduceOp::sum);
-    EXPECT_EQ(to_host(share), this->part(sum, {begin, count}));
-    const Vector<TypeParam> all("all", static_cast<std::size_t>(n));
-    comm.all_gather(share, all, counts);
-    EXPECT_EQ(to_host(all), sum);
-    Kokkos::deep_copy(share, TypeParam(0));
-    Kokkos::deep_copy(all, TypeParam(0));
-    comm.ireduce_scatter(in, share, ReduceOp::sum, counts).wait();
-    comm.iall_gather(share, all, counts).wait();
-    EXPECT_EQ(to_host(all), sum);
+    const Range own_share{std::accumulate(counts.begin(), counts.begin() + comm.rank(), Size{0}),
+                          2 * comm.rank()};
+    const auto in = own<T>(n, comm.rank());
+    for (const bool blocking : {true, false}) {
+      const Vector<T> share("share", static_cast<std::size_t>(own_share.count));
+      const Vector<T> all("all", static_cast<std::size_t>(n));
+      if (blocking) {
+        comm.reduce_scatter(in, share, ReduceOp::sum, counts);
+        comm.all_gather(share, all, counts);
+      } else {
+        comm.ireduce_scatter(in, share, ReduceOp::sum, counts).wait();
+        comm.iall_gather(share, all, counts).wait();
+      }
+      EXPECT_EQ(to_host(share), part(reduced<T>(n, comm.size()), own_share));
+      EXPECT_EQ(to_host(all), reduced<T>(n, comm.size()));
+    }
   }
 }
 
 TYPED_TEST(MovingCollectives, BroadcastGivesEveryRankTheRootsValues) {
-  for (const CommOptions& way : all_ways()) {
-    const Communicator comm = Communicator::world(way);
-    for (const Size n : this->extents) {
-      for (int root = 0; root < comm.size(); ++root) {
-        const auto v = this->own(n, comm.rank());
-        comm.broadcast(v, root);
-        EXPECT_EQ(to_host(v), to_host(this->own(n, root)));
-      }
+  using T = TypeParam;
+  for_all_ways([](const Communicator& comm, Size n) {
+    for (int root = 0; root < comm.size(); ++root) {
+      const auto v = own<T>(n, comm.rank());
+      comm.broadcast(v, root);
+      EXPECT_EQ(to_host(v), to_host(own<T>(n, root)));
     }
-  }
+  });
 }
 
 // Rank i sends (i + 2 j) mod 5 elements to rank j, each of them 100 i + j: some parts are empty.
 TYPED_TEST(MovingCollectives, AllToAllExchangesUnevenParts) {
+  using T = TypeParam;
   for (const CommOptions& way : all_ways()) {
     const Communicator comm = Communicator::world(way);
-    const auto count = [](int from, int to) { return Size{(from + 2 * to) % 5}; };
-    std::vector<Size> send_counts, receive_counts;
-    std::vector<TypeParam> in, expected;
+    std::vector<Size> sent, received;
+    std::vector<T> in, expected;
     for (int other = 0; other < comm.size(); ++other) {
-      send_counts.push_back(count(comm.rank(), other));
-      receive_counts.push_back(count(other, comm.rank()));
-      in.insert(in.end(), static_cast<std::size_t>(send_counts.back()),
-                static_cast<TypeParam>(100 * comm.rank() + other));
-      expected.insert(expected.end(), static_cast<std::size_t>(receive_counts.back()),
-                      static_cast<TypeParam>(100 * other + comm.rank()));
+      sent.push_back((comm.rank() + 2 * other) % 5);
+      received.push_back((other + 2 * comm.rank()) % 5);
+      in.insert(in.end(), sent.back(), static_cast<T>(100 * comm.rank() + other));
+      expected.insert(expected.end(), received.back(), static_cast<T>(100 * other + comm.rank()));
     }
-    const auto from = make_vector<TypeParam>(
-        static_cast<Size>(in.size()), [&](Size i) { return in[static_cast<std::size_t>(i)]; });
-    const Vector<TypeParam> to("to", expected.size());
-    comm.all_to_all(from, send_counts, to, receive_counts);
+    const auto from = make_vector<T>(std::ssize(in), [&](Size i) { return in[i]; });
+    const Vector<T> to("to", expected.size());
+    comm.all_to_all(from, sent, to, received);
     EXPECT_EQ(to_host(to), expected);
   }
 }
 
 // Messages around a ring, with tags out of order and collectives in between.
-TYPED_TEST(Collectives, MessagesMeetByRankAndTagAndDoNotDisturbCollectives) {
-  for (const CommOptions& way : all_ways()) {
-    const Communicator comm = Communicator::world(way);
-    if (comm.size() == 1) continue;
+TEST(Messages, MeetByRankAndTagAndDoNotDisturbCollectives) {
+  for_all_ways([](const Communicator& comm, Size n) {
+    if (comm.size() == 1) return;
     const int next = (comm.rank() + 1) % comm.size();
     const int previous = (comm.rank() + comm.size() - 1) % comm.size();
-    for (const Size n : this->extents) {
-      const Vector<TypeParam> a("a", static_cast<std::size_t>(n)), b("b", a.extent(0));
-      std::vector<Request> requests;
-      requests.push_back(comm.ireceive(a, previous, 1));
-      requests.push_back(comm.ireceive(b, previous, 2));
-      const auto v = this->own(n, comm.rank());
-      comm.all_reduce(v);
-      requests.push_back(comm.isend(this->own(n, comm.rank() + 10), next, 2));
-      requests.push_back(comm.isend(this->own(n, comm.rank()), next, 1));
-      for (Request& request : requests) request.wait();
-      EXPECT_EQ(to_host(a), to_host(this->own(n, previous)));
-      EXPECT_EQ(to_host(b), to_host(this->own(n, previous + 10)));
-      if (comm.rank() % 2 == 0) {
-        if (comm.rank() + 1 < comm.size()) comm.send(v, next, 3);
-      } else {
-        comm.receive(a, previous, 3);
-        EXPECT_EQ(to_host(a), this->reduced(n, comm.size(), ReduceOp::sum));
-      }
-    }
-  }
+    const Vector<float> a("a", static_cast<std::size_t>(n)), b("b", a.extent(0));
+    std::vector<Request> requests;
+    requests.push_back(comm.ireceive(a, previous, 1));
+    requests.push_back(comm.ireceive(b, previous, 2));
+    const auto v = own<float>(n, comm.rank());
+    comm.all_reduce(v);
+    requests.push_back(comm.isend(own<float>(n, comm.rank() + 10), next, 2));
+    requests.push_back(comm.isend(own<float>(n, comm.rank()), next, 1));
+    for (Request& request : requests) request.wait();
+    EXPECT_EQ(to_host(a), to_host(own<float>(n, previous)));
+    EXPECT_EQ(to_host(b), to_host(own<float>(n, previous + 10)));
+    if (comm.rank() % 2 == 0 && comm.rank() + 1 < comm.size()) comm.send(v, next, 3);
+    if (comm.rank() % 2 == 0) return;
+    comm.receive(a, previous, 3);
+    EXPECT_EQ(to_host(a), reduced<float>(n, comm.size()));
+  });
 }
 
 TYPED_TEST(Collectives, SeveralRequestsAreInFlightAtOnce) {
+  using T = TypeParam;
   for (const CommOptions& way : all_ways()) {
     const Communicator comm = Communicator::world(way);
-    std::vector<Vector<TypeParam>> views;
+    std::vector<Vector<T>> views;
     std::vector<Request> requests;
-    for (const Size n : this->extents) {
-      views.push_back(this->own(n, comm.rank()));
+    for (const Size n : {0, 3, 23, 64}) {
+      views.push_back(own<T>(n, comm.rank()));
       requests.push_back(comm.iall_reduce(views.back()));
     }
     for (auto request = requests.rbegin(); request != requests.rend(); ++request) {
       while (!request->test()) {
       }
     }
-    for (const auto& v : views) {
-      EXPECT_EQ(to_host(v), this->reduced(static_cast<Size>(v.size()), comm.size(), ReduceOp::sum));
-    }
+    for (const auto& v : views)
+      EXPECT_EQ(to_host(v), reduced<T>(static_cast<Size>(v.size()), comm.size()));
   }
 }
 
 /// Terms whose sum depends on the order.
 template <class T>
-T rounding_term(Size i, int rank) {
-  return T(1) / static_cast<T>(3 + 7 * i + 11 * rank) * static_cast<T>(rank % 3 == 0 ? 1000 : 1);
+Vector<T> terms(Size n, int rank, Size first = 0) {
+  return make_vector<T>(n, [&](Size i) {
+    return T(1) / static_cast<T>(3 + 7 * (i + first) + 11 * rank) *
+           static_cast<T>(rank % 3 == 0 ? 1000 : 1);
+  });
 }
 
-/// The sum over ranks [first, first + count) as a tree.
+/// The sum of terms() over ranks [begin, begin + count), a power of two, as a tree.
 template <class T>
-T tree_sum(Size i, int first, int count) {
-  if (count == 1) return rounding_term<T>(i, first);
-  return tree_sum<T>(i, first, count / 2) + tree_sum<T>(i, first + count / 2, count / 2);
+std::vector<T> tree_sum(Size n, int begin, int count, Size first = 0) {
+  if (count == 1) return to_host(terms<T>(n, begin, first));
+  std::vector<T> sum = tree_sum<T>(n, begin, count / 2, first);
+  const std::vector<T> other = tree_sum<T>(n, begin + count / 2, count / 2, first);
+  std::transform(sum.begin(), sum.end(), other.begin(), sum.begin(), std::plus<>());
+  return sum;
 }
 
-TYPED_TEST(Collectives, SumsInATreeOverTheRanks) {
+template <class T>
+class SumsInATree : public testing::Test {};
+using RealTypes = testing::Types<float, double>;
+TYPED_TEST_SUITE(SumsInATree, RealTypes);
+
+TYPED_TEST(SumsInATree, HaveTheirBitsInAllCalls) {
   using T = TypeParam;
-  if constexpr (std::is_floating_point_v<T>) {
-    for (const CommOptions& way : all_ways()) {
-      const Communicator any_order = Communicator::world(way);
-      if (!is_power_of_two(any_order.size())) {
-        EXPECT_NE(test::message_of([&] { any_order.in_tree(); }).find("power of two"),
-                  std::string::npos);
-        continue;
-      }
-      const Communicator world = any_order.in_tree();
-      const int size = world.size(), rank = world.rank();
-      bool is_chain = true;
-      for (const Size n : {0, 1, 5, 64, 4099}) {
-        const auto terms = [&] {
-          return make_vector<T>(n, [&](Size i) { return rounding_term<T>(i, rank); });
-        };
-        std::vector<T> expected;
-        for (Size i = 0; i < n; ++i) {
-          expected.push_back(tree_sum<T>(i, 0, size));
-          T chain = 0;
-          for (int r = 0; r < size; ++r) chain += rounding_term<T>(i, r);
-          is_chain = is_chain && chain == expected.back();
-        }
-        const Vector<T> all = terms(), started = terms(), part = terms();
-        world.all_reduce(all);
-        EXPECT_EQ(to_host(all), expected) << n;
-        Request request = world.iall_reduce(started);
-        while (!request.test()) continue;
-        EXPECT_EQ(to_host(started), expected) << n;
-        world.reduce_scatter(part);
-        const Range own = balanced_split(n, size, rank);
-        const std::vector<T> values = to_host(part);
-        EXPECT_TRUE(std::equal(expected.begin() + own.begin, expected.begin() + own.end(),
-                               values.begin() + own.begin))
-            << n;
-      }
-      // Other orders give other bits, so they would be found.
-      if (size > 2) {
-        EXPECT_FALSE(is_chain);
-      }
+  for_all_ways([](const Communicator& any_order, Size shortest) {
+    if (!is_power_of_two(any_order.size())) {
+      test::expect_contains(test::message_of([&] { any_order.in_tree(); }), "power of two");
+      return;
     }
-  }
+    const Communicator world = any_order.in_tree();
+    const Size n = shortest == 64 ? 4099 : shortest;
+    const std::vector<T> expected = tree_sum<T>(n, 0, world.size());
+    const Vector<T> all = terms<T>(n, world.rank()), started = terms<T>(n, world.rank()),
+                    share = terms<T>(n, world.rank());
+    world.all_reduce(all);
+    for (Request request = world.iall_reduce(started); !request.test();) {
+    }
+    for (const auto& v : {all, started}) EXPECT_EQ(to_host(v), expected) << n;
+    world.reduce_scatter(share);
+    const Range own_share = balanced_split(n, world.size(), world.rank());
+    EXPECT_EQ(part(to_host(share), own_share), part(expected, own_share)) << n;
+    // Other orders give other bits, so they would be found.
+    std::vector<T> chain(static_cast<std::size_t>(n));
+    for (int rank = 0; rank < world.size(); ++rank) {
+      const std::vector<T> one = to_host(terms<T>(n, rank));
+      std::transform(chain.begin(), chain.end(), one.begin(), chain.begin(), std::plus<>());
+    }
+    if (n > 64 && world.size() > 2) {
+      EXPECT_NE(chain, expected);
+    }
+  });
 }
 
 /// Every rank completes the calls in another order, so their second parts begin in another order.
-TEST(SumsInATree, StartedCallsMayFinishInAnyOrder) {
+TYPED_TEST(SumsInATree, MayFinishInAnyOrder) {
+  using T = TypeParam;
   const Communicator any_order = Communicator::world();
   if (!is_power_of_two(any_order.size())) GTEST_SKIP() << "needs a power of two of ranks";
   const Communicator world = any_order.in_tree();
   constexpr Size calls = 4;
   for (const Size n : {5, 3000}) {
-    std::vector<Vector<double>> terms;
+    std::vector<Vector<T>> sums;
     std::vector<Request> requests;
-    for (Size c = 0; c < calls; ++c) {
-      terms.push_back(make_vector<double>(
-          n, [&](Size i) { return rounding_term<double>(i + c, world.rank()); }));
-      requests.push_back(world.iall_reduce(terms.back()));
+    for (Size call = 0; call < calls; ++call) {
+      sums.push_back(terms<T>(n, world.rank(), call));
+      requests.push_back(world.iall_reduce(sums.back()));
     }
     for (bool all_done = false; !all_done;) {
       all_done = true;
-      for (Size c = 0; c < calls; ++c)
-        all_done = requests[(c + world.rank()) % calls].test() && all_done;
+      for (Size call = 0; call < calls; ++call)
+        all_done = requests[(call + world.rank()) % calls].test() && all_done;
     }
-    for (Size c = 0; c < calls; ++c) {
-      const std::vector<double> sums = to_host(terms[c]);
-      for (Size i = 0; i < n; ++i)
-        ASSERT_EQ(sums[i], tree_sum<double>(i + c, 0, world.size())) << c << ", " << i;
-    }
+    for (Size call = 0; call < calls; ++call)
+      EXPECT_EQ(to_host(sums[call]), tree_sum<T>(n, 0, world.size(), call)) << call;
   }
 }
 

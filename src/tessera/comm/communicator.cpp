@@ -26,7 +26,7 @@ std::unique_ptr<Transport> make_transport(MPI_Comm comm, int rank, const detail:
                                                  : unfit_for_mpi();
   std::unique_ptr<Transport> transport = make_mpi_transport(comm, options, site);
   if (unfit != Unfit::none || !on_host)
-    transport = make_host_staging(std::move(transport), rank, unfit);
+    transport = make_host_staging(std::move(transport), rank, unfit, options.max_count);
   if (has_nccl) transport = make_nccl_transport(std::move(transport), comm, options, site);
   return transport;
 }

@@ -44,13 +44,13 @@ using ShareCounts = std::optional<std::span<const Size>>;
 /// depend on the order.
 ///
 /// Views are contiguous, in any layout and memory space; elements move in the order of memory.
-/// Count and type come from the View. Every rank makes the same collective calls in the same order.
-/// Messages (send, receive) match by rank and tag, and do not interfere with collectives. With one
-/// rank, `in` is copied to `out` if there are two Views, and the ledger records nothing.
+/// Every rank makes the same collective calls in the same order. Messages match by rank and tag,
+/// and do not interfere with collectives. With one rank, `in` is copied to `out`, and the ledger
+/// records nothing.
 ///
-/// Functions that begin with i do not block and return a Request. All throw Error (communication)
-/// with operation, axis and call site: for a View that is not contiguous, for extents that do not
-/// match, for a rank out of range, and for errors of the library. Not thread-safe.
+/// Functions that begin with i do not block. All throw Error (communication) with operation, axis
+/// and call site for Views, extents and ranks that do not fit, and for errors of the library. Not
+/// thread-safe.
 class Communicator {
  public:
   /// Makes a communicator of all ranks, axis "world". Collective. MPI must be running. The watchdog

@@ -36,9 +36,10 @@ std::string text_of(const Call& call) {
   return text + " at " + to_string(call.site);
 }
 
-/// Throws on all ranks unless all calls have the same text and no rank has a problem.
-void agree(MPI_Comm control, const Call& call, const std::optional<std::string>& problem,
-           std::string_view axis) {
+}  // namespace
+
+void agree_on_call(MPI_Comm control, const Call& call, const std::optional<std::string>& problem,
+                   std::string_view axis) {
   const std::string text = problem ? text_of(call) + ": " + *problem : text_of(call);
   const auto hash = static_cast<std::int64_t>(std::hash<std::string>{}(text) >> 1);
   std::array<std::int64_t, 3> largest{hash, -hash, problem ? 1 : 0};
@@ -56,30 +57,6 @@ void agree(MPI_Comm control, const Call& call, const std::optional<std::string>&
   for (const auto& [ranks, said] : ranks_by_text(texts)) parts.push_back(ranks + ": " + said);
   throw Error(ExitCode::communication, "{} over axis {}: {}",
               any_problem ? "invalid call" : "mismatched calls", axis, join(parts, "; "));
-}
-
-/// Compares what every rank sends to this one with what this one expects.
-std::optional<std::string> exchange_problem(MPI_Comm control, const Call& call) {
-  std::vector<Size> coming(call.receive_counts.size());
-  check_mpi(
-      MPI_Alltoall(call.counts.data(), 1, MPI_INT64_T, coming.data(), 1, MPI_INT64_T, control),
-      "MPI_Alltoall", call.site);
-  for (std::size_t i = 0; i < coming.size(); ++i) {
-    if (coming[i] == call.receive_counts[i]) continue;
-    return fmt::format("rank {} sends {} elements, not the expected {}", i, coming[i],
-                       call.receive_counts[i]);
-  }
-  return {};
-}
-
-}  // namespace
-
-void agree_on_call(MPI_Comm control, const Call& call, const std::optional<std::string>& problem,
-                   std::string_view axis) {
-  agree(control, call, problem, axis);
-  if (call.operation == Operation::all_to_all) {
-    agree(control, call, exchange_problem(control, call), axis);
-  }
 }
 
 }  // namespace tessera

@@ -82,8 +82,8 @@ class StagedCall final : public PendingCall {
 
 class HostStaging final : public Transport {
  public:
-  HostStaging(std::unique_ptr<Transport> next, int rank, Unfit unfit)
-      : next_(std::move(next)), rank_(rank), unfit_(unfit) {}
+  HostStaging(std::unique_ptr<Transport> next, int rank, Unfit unfit, Size max_count)
+      : next_(std::move(next)), rank_(rank), unfit_(unfit), max_count_(max_count) {}
 
   void run(const Call& call) override {
     if (!applies(call)) return next_->run(call);
@@ -100,21 +100,23 @@ class HostStaging final : public Transport {
   bool applies(const Call& call) const {
     if (unfit_ == Unfit::everything) return true;
     const bool reduces = is_reduction(call.operation) && unfit_ == Unfit::reductions;
-    return (unfit_ == Unfit::out_of_reach || reduces || call.in_tree) &&
+    const bool too_long = call.operation == Operation::reduce_scatter && call.in.count > max_count_;
+    return (unfit_ == Unfit::out_of_reach || reduces || too_long || call.in_tree) &&
            (!call.in.host_accessible || !call.out.host_accessible);
   }
 
   std::unique_ptr<Transport> next_;
   int rank_;
   Unfit unfit_;
+  Size max_count_;
   HostBlockPool pool_;
 };
 
 }  // namespace
 
-std::unique_ptr<Transport> make_host_staging(std::unique_ptr<Transport> next, int rank,
-                                             Unfit unfit) {
-  return std::make_unique<HostStaging>(std::move(next), rank, unfit);
+std::unique_ptr<Transport> make_host_staging(std::unique_ptr<Transport> next, int rank, Unfit unfit,
+                                             Size max_count) {
+  return std::make_unique<HostStaging>(std::move(next), rank, unfit, max_count);
 }
 
 }  // namespace tessera

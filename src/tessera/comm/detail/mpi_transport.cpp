@@ -98,7 +98,8 @@ class MpiTransport final : public Transport {
   /// The host must be able to access the memory.
   bool goes_in_pairs(const Call& call, Size share_bytes) const {
     return call.operation == Operation::reduce_scatter && call.in.host_accessible &&
-           call.out.host_accessible && call.in.bytes() >= share_bytes * size_;
+           call.out.host_accessible &&
+           (call.in.bytes() >= share_bytes * size_ || call.in.count > max_count_);
   }
   std::unique_ptr<PendingCall> reduction(const Call& call, Size slots) {
     constexpr Size piece_bytes = Size{1} << 20;
@@ -188,25 +189,12 @@ class MpiTransport final : public Transport {
     });
   }
 
-  /// Beyond max_count there is one reduction per share. In place, MPI writes the share to the
-  /// beginning of the buffer. A balanced share does not overlap it, unless it begins there.
+  /// In place, MPI writes the share to the beginning of the buffer. A balanced share does not
+  /// overlap it, unless it begins there.
   void reduce_scatter(const Call& call, const Mode& mode) const {
     const MPI_Datatype type = mpi_type(call.in.type);
     const MPI_Op op = mpi_op(call.op);
     const MPI_Comm comm = collectives_.get();
-    if (call.in.count > max_count_) {
-      for (int root = 0; root < size_; ++root) {
-        const Range share = share_of(call, size_, root);
-        Size done = 0;
-        for_pieces(call.in.slice(share.begin, share.count), max_count_, [&](void* in, int n) {
-          void* const out = root == rank_ ? call.out.at(done) : nullptr;
-          TESSERA_MPI(mode, MPI_Reduce, MPI_Ireduce, in == out ? MPI_IN_PLACE : in, out, n, type,
-                      op, root, comm);
-          done += n;
-        });
-      }
-      return;
-    }
     const void* in = call.in_place ? MPI_IN_PLACE : call.in.data;
     void* out = call.in_place ? call.in.data : call.out.data;
     if (is_even(call, size_)) {

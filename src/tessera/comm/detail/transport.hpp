@@ -47,10 +47,10 @@ enum class Unfit : std::uint8_t {
 /// Returns what the MPI library cannot do with memory of Kokkos' device, as far as it reports it.
 Unfit unfit_for_mpi();
 
-/// Passes calls on to `next`, with buffers in host memory if they are `unfit`. The host buffers are
-/// kept and reused.
-std::unique_ptr<Transport> make_host_staging(std::unique_ptr<Transport> next, int rank,
-                                             Unfit unfit);
+/// Passes calls on to `next`, with buffers in host memory if they are `unfit`, or a reduce_scatter
+/// of more than max_count elements. The host buffers are kept and reused.
+std::unique_ptr<Transport> make_host_staging(std::unique_ptr<Transport> next, int rank, Unfit unfit,
+                                             Size max_count);
 
 /// Collective over `ranks`, which must outlive it. NCCL does the collectives on device buffers;
 /// other calls go to `host`.
