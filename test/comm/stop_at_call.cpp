@@ -10,7 +10,7 @@
 #include <cstdlib>
 #include <thread>
 
-#include <mpi.h>
+#include "mpi_functions.hpp"
 
 namespace {
 
@@ -33,18 +33,11 @@ void stop() {
   raise(SIGSTOP);
 }
 
-void count_call() {
+void count_call(const char* /*function*/) {
   if (is_counted() && ++calls == stop_call) stop();
 }
 
 }  // namespace
-
-/// Counts a function and passes it on.
-#define COUNTED(name, parameters, arguments) \
-  extern "C" int name parameters {           \
-    count_call();                            \
-    return P##name arguments;                \
-  }
 
 extern "C" int MPI_Init_thread(int* argc, char*** argv, int required, int* provided) {
   const int launched_as = std::max(number("OMPI_COMM_WORLD_RANK"), number("PMI_RANK"));
@@ -57,48 +50,10 @@ extern "C" int MPI_Init_thread(int* argc, char*** argv, int required, int* provi
 }
 
 extern "C" int MPI_Finalize() {
-  count_call();
+  count_call("MPI_Finalize");
   const int code = PMPI_Finalize();
   if (is_counted()) std::fprintf(stderr, "%d calls\n", calls);
   return code;
 }
 
-COUNTED(MPI_Comm_dup, (MPI_Comm comm, MPI_Comm* made), (comm, made))
-COUNTED(MPI_Comm_split, (MPI_Comm comm, int color, int key, MPI_Comm* made),
-        (comm, color, key, made))
-COUNTED(MPI_Comm_split_type, (MPI_Comm comm, int type, int key, MPI_Info info, MPI_Comm* made),
-        (comm, type, key, info, made))
-COUNTED(MPI_Comm_free, (MPI_Comm * comm), (comm))
-COUNTED(MPI_Barrier, (MPI_Comm comm), (comm))
-COUNTED(MPI_Bcast, (void* v, int n, MPI_Datatype type, int root, MPI_Comm comm),
-        (v, n, type, root, comm))
-COUNTED(MPI_Allreduce,
-        (const void* in, void* out, int n, MPI_Datatype type, MPI_Op op, MPI_Comm comm),
-        (in, out, n, type, op, comm))
-COUNTED(MPI_Iallreduce,
-        (const void* in, void* out, int n, MPI_Datatype type, MPI_Op op, MPI_Comm comm,
-         MPI_Request* request),
-        (in, out, n, type, op, comm, request))
-COUNTED(MPI_Gather,
-        (const void* in, int n, MPI_Datatype type, void* out, int m, MPI_Datatype type_out,
-         int root, MPI_Comm comm),
-        (in, n, type, out, m, type_out, root, comm))
-COUNTED(MPI_Gatherv,
-        (const void* in, int n, MPI_Datatype type, void* out, const int* counts, const int* begins,
-         MPI_Datatype type_out, int root, MPI_Comm comm),
-        (in, n, type, out, counts, begins, type_out, root, comm))
-COUNTED(MPI_Allgather,
-        (const void* in, int n, MPI_Datatype type, void* out, int m, MPI_Datatype type_out,
-         MPI_Comm comm),
-        (in, n, type, out, m, type_out, comm))
-COUNTED(MPI_Allgatherv,
-        (const void* in, int n, MPI_Datatype type, void* out, const int* counts, const int* begins,
-         MPI_Datatype type_out, MPI_Comm comm),
-        (in, n, type, out, counts, begins, type_out, comm))
-COUNTED(MPI_File_open, (MPI_Comm comm, const char* name, int mode, MPI_Info info, MPI_File* file),
-        (comm, name, mode, info, file))
-COUNTED(MPI_File_close, (MPI_File * file), (file))
-COUNTED(MPI_File_write_at_all,
-        (MPI_File file, MPI_Offset offset, const void* v, int n, MPI_Datatype type,
-         MPI_Status* status),
-        (file, offset, v, n, type, status))
+TESSERA_COUNT_MPI(count_call)

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # stopped_rank_test.sh LIBRARY TESSERA INPUTS LAUNCHER...
 # A rank that stops in any call of MPI, from before MPI starts to its end, ends the job in time, with exit code 5 and a
-# line that says what waited. Tries every second call of the start, every STRIDE-th one of the training (default 30), and all
+# line that says what waited. Tries every fourth call of the start, every STRIDE-th one of the training (default 60), and all
 # of the end, by turns of rank 0, which has tasks of its own, and rank 1.
 set -u
 library=$1 program=$2 inputs=$3
@@ -47,7 +47,7 @@ try() {
 
 # Two launches at a time, because most of their time is waiting.
 turn=0 tries=()
-for call in $(seq 0 2 20) $(seq 21 "${STRIDE:-30}" $((calls - 5))) $(seq $((calls - 4)) "$calls"); do
+for call in $(seq 0 4 20) $(seq 21 "${STRIDE:-60}" $((calls - 5))) $(seq $((calls - 4)) "$calls"); do
   try $((turn % 2)) "$call" &
   tries+=("$((turn % 2)).$call")
   turn=$((turn + 1))
