@@ -13,8 +13,7 @@ struct InFlight;
 /// after wait(), or after test() has returned true.
 ///
 /// A request must be completed by wait() or test(). Destroying it earlier ends the job with one
-/// line and exit code 5. During an exception it is kept until the end of the program instead, and
-/// the exception is reported.
+/// line and exit code 5, unless an exception is on its way.
 class [[nodiscard]] Request {
  public:
   Request() noexcept;  ///< finished

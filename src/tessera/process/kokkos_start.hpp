@@ -32,8 +32,7 @@ std::optional<AskedNumber> asked_number(const std::vector<std::string>& argument
 /// start of an argument or a value (with_home).
 std::vector<std::string> reversed_own_arguments(const std::vector<std::string>& arguments);
 
-/// Throws Error (usage) for an argument that begins with --kokkos- and has no name
-/// of asked_number().
+/// Throws Error (usage) for an argument --kokkos-NAME with another name than asked_number() knows.
 void check_kokkos_arguments(const std::vector<std::string>& arguments);
 
 /// Initializes Kokkos and removes the --kokkos- arguments from argv. It picks the GPU of a rank by

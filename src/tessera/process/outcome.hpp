@@ -18,9 +18,8 @@ struct Outcome {
   bool failed() const { return code != ExitCode::ok; }
 };
 
-/// Turns the exception being handled into an outcome. Call it in a catch block. An Error keeps its
-/// code. Exhausted memory, also if Kokkos reports it, gives ExitCode::out_of_memory. Any other
-/// exception gives ExitCode::usage.
+/// Turns the exception being handled into an outcome. An Error keeps its code. Exhausted memory,
+/// also if Kokkos reports it, gives ExitCode::out_of_memory; others give ExitCode::usage.
 Outcome describe_current_exception();
 
 /// Runs f and returns how it ended. If f returns an exit code, the outcome has this code.

@@ -16,8 +16,7 @@ namespace tessera {
 ///
 /// Collective over all ranks. Throws Error (usage), the same on every rank, if MPI has been
 /// finalized, if launcher and MPI disagree on the number of ranks, if ranks would share a GPU, or
-/// if Kokkos cannot start. Rank 0 warns if OpenBLAS uses slow kernels, and if
-/// threads share cores.
+/// if Kokkos cannot start. Rank 0 warns of slow BLAS kernels and of threads that share cores.
 class Runtime {
  public:
   /// Removes the arguments of MPI and Kokkos (--kokkos-...) from argv.
@@ -47,9 +46,8 @@ class Runtime {
 /// to the observer; the caller has logged it.
 [[noreturn]] void abort_job(ExitCode code, const std::string& reason = "");
 
-/// Called once by abort_job, before the end, on the thread that calls it, so that a program can
-/// write an abort record. It must neither throw nor communicate. A new observer replaces the old
-/// one; {} removes it.
+/// Called once by abort_job, on its thread, so that a program can write an abort record. It must
+/// neither throw nor communicate. A new observer replaces the old one; {} removes it.
 using AbortObserver = std::function<void(ExitCode code, const std::string& reason)>;
 void observe_abort(AbortObserver observer);
 

@@ -48,8 +48,8 @@ bool should_bind_threads(const Environment& environment, int local_rank,
 
 /// Binds each thread of OpenMP, the calling one included, to one core of this process.
 ///
-/// A step has hundreds of barriers. If another process is busy on a core, threads that are not
-/// bound crowd on the other cores and spin there, while the thread for which they wait has none.
+/// If another process is busy on a core, threads that are not bound crowd on the other cores and
+/// spin there in barriers, while the thread for which they wait has none.
 void bind_threads();
 
 }  // namespace tessera

@@ -11,10 +11,9 @@
 namespace tessera::detail {
 
 /// A reduce_scatter in host memory with pairwise messages. Every rank sends all other ranks their
-/// shares, and adds the messages for its own share, always in the same order: that of the ranks
-/// from its own one on or, with Call::in_tree, a tree over the ranks. Shares are sent in pieces of
-/// at most `limit` elements, which are still in the cache when they are added. README.md says why
-/// this is faster than the functions of MPI.
+/// shares, and adds the messages for its own share in the order of the ranks from its own one on
+/// or, with Call::in_tree, in a tree over the ranks. Shares are sent in pieces of at most `limit`
+/// elements, which are still in the cache when they are added.
 class PairwiseReduction final : public PendingCall {
  public:
   struct Ranks {
@@ -23,9 +22,8 @@ class PairwiseReduction final : public PendingCall {
   };
 
   /// Starts the call. `slots` is the number of pieces for which there is memory; advance() receives
-  /// the other pieces later, so the caller must wait before any other call. 0 means memory for all
-  /// pieces: the scratch of the call, if it is large enough and the host can access it. A tree
-  /// needs 0.
+  /// the other pieces later, so the caller must wait before any other call. 0, which a tree needs,
+  /// means memory for all pieces: the scratch of the call, if it is large enough.
   PairwiseReduction(const Call& call, MPI_Datatype type, MPI_Op op, const Ranks& ranks, Size limit,
                     Size slots, HostBlockPool& pool);
   PairwiseReduction(const PairwiseReduction&) = delete;
