@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Faults of the NCCL transport. All tests of several ranks are linked with the stand-in, too: they
-// show that results, ledger and plans are the same as with MPI.
+// Faults of the NCCL transport. The tests of collectives are linked with the stand-in, too: they
+// show that results are the same as with MPI.
 #include <array>
 #include <vector>
 
@@ -36,6 +36,12 @@ class Nccl : public testing::Test {
   static Vector<float> ones() {
     return make_vector<float>(5, [](Size) { return 1.0F; });
   }
+  static void expect_values(const Vector<float>& v, float value) {
+    EXPECT_EQ(to_host(v), std::vector<float>(5, value));
+  }
+  static void expect_earlier_failure(const Communicator& comm) {
+    expect_contains(message_of([&] { comm.all_reduce(ones()); }), "an earlier call has failed");
+  }
 };
 
 TEST_F(Nccl, MovesTheBytesOfAllCollectives) {
@@ -52,15 +58,17 @@ TEST_F(Nccl, MovesTheBytesOfAllCollectives) {
   EXPECT_EQ(nccl_faults().calls, 4 + 2 * comm.size());
 }
 
-TEST_F(Nccl, RequestsWaitForTheStream) {
+TEST_F(Nccl, CallsWaitForTheStreamAndLetMpiMakeProgress) {
   const Communicator comm = Communicator::world();
   const Vector<float> v = ones();
-  nccl_faults().late_queries = 3;
+  nccl_faults().late_queries = 4;
   Request request = comm.iall_reduce(v);
   EXPECT_FALSE(request.test());
+  test::MpiSpy::reset();
   request.wait();
   EXPECT_EQ(nccl_faults().late_queries, 0);
-  EXPECT_EQ(to_host(v), std::vector<float>(5, static_cast<float>(comm.size())));
+  EXPECT_GE(test::MpiSpy::count("MPI_Iprobe"), 3);
+  expect_values(v, static_cast<float>(comm.size()));
 }
 
 TEST_F(Nccl, CallsRunAfterTheKernelsBeforeThem) {
@@ -72,7 +80,7 @@ TEST_F(Nccl, CallsRunAfterTheKernelsBeforeThem) {
   Kokkos::deep_copy(v, 2.0F);  // what the kernel writes
   test::finish_kernels();
   request.wait();
-  EXPECT_EQ(to_host(v), std::vector<float>(5, 2.0F * static_cast<float>(comm.size())));
+  expect_values(v, 2.0F * static_cast<float>(comm.size()));
 }
 
 // A rank that waited for one before it started the other would never return.
@@ -87,32 +95,7 @@ TEST_F(Nccl, CallsOfTwoCommunicatorsMayStartInAnyOrder) {
   for (const bool is_one : {one.rank() == 0, one.rank() != 0})
     requests.push_back(is_one ? one.iall_reduce(a) : other.iall_reduce(b));
   for (Request& request : requests) request.wait();
-  EXPECT_EQ(to_host(a), std::vector<float>(5, static_cast<float>(one.size())));
-  EXPECT_EQ(to_host(b), to_host(a));
-}
-
-TEST_F(Nccl, MpiMakesProgressWhileARankWaits) {
-  const Communicator comm = Communicator::world();
-  comm.all_reduce(ones());
-  test::MpiSpy::reset();
-  nccl_faults().late_queries = 3;
-  comm.all_reduce(ones());
-  EXPECT_GE(test::MpiSpy::count("MPI_Iprobe"), 3);
-}
-
-TEST_F(Nccl, WaitsForCallsInTheBackground) {
-  const Communicator comm = Communicator::world();
-  const Vector<float> v = ones();
-  const Vector<float> w("w", static_cast<std::size_t>(comm.size() + 1));
-  for (int call = 0; call < 2; ++call) {
-    nccl_faults().in_progress = 3;
-    if (call == 0)
-      comm.all_reduce(v);
-    else
-      comm.reduce_scatter(w);
-    EXPECT_EQ(nccl_faults().in_progress, 0);
-  }
-  EXPECT_EQ(to_host(v), std::vector<float>(5, static_cast<float>(comm.size())));
+  for (const auto& v : {a, b}) expect_values(v, static_cast<float>(one.size()));
 }
 
 // `distributed.backend = mpi` must work without a working NCCL.
@@ -130,7 +113,7 @@ TEST_F(Nccl, AnErrorOfTheFirstRankIsThrownOnAll) {
   if (comm.rank() == 0) nccl_faults().failing = "ncclGetUniqueId";
   const std::string message = message_of([&] { comm.all_reduce(ones()); });
   expect_contains(message, "ncclGetUniqueId at faults_test.cpp:");
-  expect_contains(message_of([&] { comm.all_reduce(ones()); }), "an earlier call has failed");
+  expect_earlier_failure(comm);
 }
 
 TEST_F(Nccl, AnErrorNamesTheFunctionAndTheCall) {
@@ -157,7 +140,7 @@ TEST_F(Nccl, AnErrorOfAGroupStartsNoneOfItsCalls) {
     const Vector<float> v("v", static_cast<std::size_t>(n));
     const std::string message = message_of([&] { comm.reduce_scatter(v); });
     expect_contains(message, std::string(function) + " at faults_test.cpp:");
-    expect_contains(message_of([&] { comm.reduce_scatter(v); }), "an earlier call has failed");
+    expect_earlier_failure(comm);
   }
 }
 
@@ -171,7 +154,7 @@ TEST_F(Nccl, ARequestThatAnExceptionLeavesBehindIsAborted) {
   };
   expect_contains(message_of(leave), "something else");
   EXPECT_EQ(nccl_faults().aborts, 1);
-  expect_contains(message_of([&] { comm.all_reduce(v); }), "an earlier call has failed");
+  expect_earlier_failure(comm);
 }
 
 TEST_F(Nccl, AnErrorFoundWhileWaitingAbortsAndStays) {
@@ -182,7 +165,7 @@ TEST_F(Nccl, AnErrorFoundWhileWaitingAbortsAndStays) {
   expect_contains(message, "NCCL call at faults_test.cpp:");
   EXPECT_EQ(nccl_faults().aborts, 1);
   nccl_faults().late_queries = nccl_faults().async_error = 0;
-  expect_contains(message_of([&] { comm.all_reduce(ones()); }), "an earlier call has failed");
+  expect_earlier_failure(comm);
   EXPECT_EQ(nccl_faults().aborts, 1) << "only once";
 }
 

@@ -91,8 +91,7 @@ bool fails(const char* function) {
   return it_does;
 }
 ncclResult_t result_of(const char* function) {
-  if (fails(function)) return ncclSystemError;
-  return nccl_faults().in_progress > 0 ? ncclInProgress : ncclSuccess;
+  return fails(function) ? ncclSystemError : ncclSuccess;
 }
 cudaError_t cuda_result_of(const char* function) {
   return fails(function) ? cudaErrorUnknown : cudaSuccess;
@@ -260,10 +259,7 @@ ncclResult_t ncclCommAbort(ncclComm_t) {
   return ncclSuccess;
 }
 ncclResult_t ncclCommGetAsyncError(ncclComm_t, ncclResult_t* error) {
-  int& in_progress = nccl_faults().in_progress;
-  *error = in_progress > 0 && --in_progress > 0
-               ? ncclInProgress
-               : static_cast<ncclResult_t>(nccl_faults().async_error);
+  *error = static_cast<ncclResult_t>(nccl_faults().async_error);
   return ncclSuccess;
 }
 const char* ncclGetErrorString(ncclResult_t) { return "an error of the stand-in"; }

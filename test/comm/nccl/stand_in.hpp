@@ -13,7 +13,6 @@ struct NcclFaults {
   std::string failing{};  ///< the function that returns an error, once
   int async_error = 0;    ///< ncclResult_t that every communicator reports
   int late_queries = 0;   ///< queries of an event that are answered "not ready"
-  int in_progress = 0;    ///< queries until the calls in the background have finished
   int aborts = 0;         ///< counts ncclCommAbort
   int calls = 0;          ///< counts collectives, sends and receives
 };

@@ -2,7 +2,6 @@
 // Without a CUDA device in Kokkos, only tests compile this file, with a stand-in for NCCL.
 #include <algorithm>
 #include <array>
-#include <chrono>
 #include <cstddef>
 #include <exception>
 #include <thread>
@@ -13,6 +12,7 @@
 #include <nccl.h>
 
 #include <tessera/base/error.hpp>
+#include <tessera/base/timer.hpp>
 #include <tessera/comm/detail/transport.hpp>
 #include <tessera/process/mpi_error.hpp>
 
@@ -32,8 +32,6 @@ constexpr std::array nccl_ops{ncclSum, ncclMax, ncclMin};
 
 ncclDataType_t nccl_type(DType type) { return nccl_types[static_cast<std::size_t>(type)]; }
 ncclRedOp_t nccl_op(ReduceOp op) { return nccl_ops[static_cast<std::size_t>(op)]; }
-
-std::size_t to_count(Size count) { return static_cast<std::size_t>(count); }
 
 cudaStream_t kernels() { return static_cast<cudaStream_t>(kernel_stream()); }
 
@@ -101,13 +99,26 @@ class NcclTransport final : public Transport {
   }
   std::unique_ptr<PendingCall> start(const Call& call) override;
 
+  /// Polls, because a call with a lost rank never returns. Lets MPI make progress: another rank may
+  /// be late because it waits for a message of this one.
   void wait_for(const Event& end, const Site& site) {
-    poll(site, [&] { return has_passed(end, site); });
+    const Timer timer;
+    while (!has_passed(end, site)) {
+      // The watchdog reports earlier, because it can name the missing ranks.
+      if (timeout_ > 0 && timer.seconds() > timeout_ + std::min(10.0, timeout_))
+        give_up("NCCL call", site, fmt::format("it has waited {:.1f} s", timer.seconds()));
+      int found = 0;
+      check_mpi(MPI_Iprobe(MPI_ANY_SOURCE, MPI_ANY_TAG, ranks_, &found, MPI_STATUS_IGNORE),
+                "MPI_Iprobe", site);
+      std::this_thread::yield();
+    }
   }
   bool has_passed(const Event& end, const Site& site) {
     if (comm_ == nullptr) give_up("NCCL call", site, "an earlier call has failed");
     const bool passed = end.has_passed(site);
-    check(async_error(), "NCCL call", site);
+    ncclResult_t state = ncclSuccess;
+    check(ncclCommGetAsyncError(comm_, &state), "ncclCommGetAsyncError", site);
+    check(state, "NCCL call", site);
     return passed;
   }
   /// Ends the calls in flight. The kernels of an unfinished call would occupy the device, and
@@ -130,38 +141,13 @@ class NcclTransport final : public Transport {
     throw Error(ExitCode::communication, "{} at {}: {}", what, to_string(site), why);
   }
 
-  /// ncclInProgress means that a thread of NCCL does the call (NCCL_COMM_BLOCKING=0).
   void check(ncclResult_t code, const char* function, const Site& site) {
-    if (code == ncclInProgress)
-      poll(site, [&] { return (code = async_error()) != ncclInProgress; });
     if (code == ncclSuccess) return;
     const char* const detail = ncclGetLastError(comm_);
     const bool says_more = detail != nullptr && *detail != '\0';
     give_up(function, site,
             fmt::format("{}{}{}", ncclGetErrorString(code), says_more ? ": " : "",
                         says_more ? detail : ""));
-  }
-  ncclResult_t async_error() const {
-    ncclResult_t state = ncclSuccess;
-    const ncclResult_t asked = ncclCommGetAsyncError(comm_, &state);
-    return asked == ncclSuccess ? state : asked;
-  }
-
-  /// Polls is_done(), because a call with a lost rank never returns. Lets MPI make progress:
-  /// another rank may be late because it waits for a message of this one.
-  template <class IsDone>
-  void poll(const Site& site, const IsDone& is_done) {
-    const auto began = std::chrono::steady_clock::now();
-    while (!is_done()) {
-      const std::chrono::duration<double> waited = std::chrono::steady_clock::now() - began;
-      // The watchdog reports earlier, because it can name the missing ranks.
-      if (timeout_ > 0 && waited.count() > timeout_ + std::min(10.0, timeout_))
-        give_up("NCCL call", site, fmt::format("it has waited {:.1f} s", waited.count()));
-      int found = 0;
-      check_mpi(MPI_Iprobe(MPI_ANY_SOURCE, MPI_ANY_TAG, ranks_, &found, MPI_STATUS_IGNORE),
-                "MPI_Iprobe", site);
-      std::this_thread::yield();
-    }
   }
 
   /// The call runs after the kernels launched before it. The host does not wait.
@@ -172,12 +158,12 @@ class NcclTransport final : public Transport {
     const ncclDataType_t type = nccl_type(call.in.type);
     switch (call.operation) {
       case Operation::all_reduce:
-        return check(ncclAllReduce(call.in.data, call.out.data, to_count(call.in.count), type,
+        return check(ncclAllReduce(call.in.data, call.out.data, call.in.count, type,
                                    nccl_op(call.op), comm_, stream_),
                      "ncclAllReduce", call.site);
       case Operation::broadcast:
-        return check(ncclBroadcast(call.in.data, call.out.data, to_count(call.in.count), type,
-                                   call.peer, comm_, stream_),
+        return check(ncclBroadcast(call.in.data, call.out.data, call.in.count, type, call.peer,
+                                   comm_, stream_),
                      "ncclBroadcast", call.site);
       case Operation::reduce_scatter:
         return reduce_scatter(call, type);
@@ -201,7 +187,7 @@ class NcclTransport final : public Transport {
     const char* failed = nullptr;
     ncclResult_t why = ncclSuccess;
     f([&](ncclResult_t code, const char* function) {
-      if (failed != nullptr || code == ncclSuccess || code == ncclInProgress) return;
+      if (failed != nullptr || code == ncclSuccess) return;
       failed = function;
       why = code;
     });
@@ -210,41 +196,39 @@ class NcclTransport final : public Transport {
     check(end, "ncclGroupEnd", site);
   }
 
-  // Uneven shares use a group of reductions or broadcasts. NCCL runs it as one kernel along its
-  // rings and trees. With sends, every rank would send to every other rank.
-
-  void reduce_scatter(const Call& call, ncclDataType_t type) {
-    if (is_even(call, size_)) {
-      return check(ncclReduceScatter(call.in.data, call.out.data, to_count(call.out.count), type,
-                                     nccl_op(call.op), comm_, stream_),
-                   "ncclReduceScatter", call.site);
-    }
+  /// Calls start(add, root, share) for each share that is not empty, as one group: NCCL runs it as
+  /// one kernel along its rings and trees. With sends, every rank would send to every other rank.
+  template <class F>
+  void for_shares(const Call& call, const F& start) {
     together(call.site, [&](const auto& add) {
       for (int root = 0; root < size_; ++root) {
         const Range share = share_of(call, size_, root);
-        if (share.count == 0) continue;
-        add(ncclReduce(call.in.at(share.begin), call.out.data, to_count(share.count), type,
-                       nccl_op(call.op), root, comm_, stream_),
-            "ncclReduce");
+        if (share.count > 0) start(add, root, share);
       }
     });
   }
 
+  void reduce_scatter(const Call& call, ncclDataType_t type) {
+    if (is_even(call, size_))
+      return check(ncclReduceScatter(call.in.data, call.out.data, call.out.count, type,
+                                     nccl_op(call.op), comm_, stream_),
+                   "ncclReduceScatter", call.site);
+    for_shares(call, [&](const auto& add, int root, Range share) {
+      add(ncclReduce(call.in.at(share.begin), call.out.data, share.count, type, nccl_op(call.op),
+                     root, comm_, stream_),
+          "ncclReduce");
+    });
+  }
+
   void all_gather(const Call& call, ncclDataType_t type) {
-    if (is_even(call, size_)) {
-      return check(
-          ncclAllGather(call.in.data, call.out.data, to_count(call.in.count), type, comm_, stream_),
-          "ncclAllGather", call.site);
-    }
-    together(call.site, [&](const auto& add) {
-      for (int root = 0; root < size_; ++root) {
-        const Range share = share_of(call, size_, root);
-        if (share.count == 0) continue;
-        void* const target = call.out.at(share.begin);
-        add(ncclBroadcast(root == rank_ ? call.in.data : target, target, to_count(share.count),
-                          type, root, comm_, stream_),
-            "ncclBroadcast");
-      }
+    if (is_even(call, size_))
+      return check(ncclAllGather(call.in.data, call.out.data, call.in.count, type, comm_, stream_),
+                   "ncclAllGather", call.site);
+    for_shares(call, [&](const auto& add, int root, Range share) {
+      void* const target = call.out.at(share.begin);
+      add(ncclBroadcast(root == rank_ ? call.in.data : target, target, share.count, type, root,
+                        comm_, stream_),
+          "ncclBroadcast");
     });
   }
 
@@ -254,11 +238,9 @@ class NcclTransport final : public Transport {
       for (int peer = 0; peer < size_; ++peer) {
         const Size out = call.counts[peer];
         const Size in = call.receive_counts[peer];
-        if (out > 0)
-          add(ncclSend(call.in.at(sent), to_count(out), type, peer, comm_, stream_), "ncclSend");
+        if (out > 0) add(ncclSend(call.in.at(sent), out, type, peer, comm_, stream_), "ncclSend");
         if (in > 0)
-          add(ncclRecv(call.out.at(received), to_count(in), type, peer, comm_, stream_),
-              "ncclRecv");
+          add(ncclRecv(call.out.at(received), in, type, peer, comm_, stream_), "ncclRecv");
         sent += out;
         received += in;
       }
