@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <optional>
 #include <utility>
 
 #include <tessera/comm/detail/host_blocks.hpp>
@@ -7,24 +6,6 @@
 
 namespace tessera {
 namespace {
-
-/// Replaces the memory of a buffer by a block of the pool during its life.
-class HostCopy {
- public:
-  HostCopy(Buffer& buffer, HostBlockPool& pool, const Site& site)
-      : pool_(pool), block_(pool.take(buffer.bytes(), site)) {
-    buffer.data = block_.data();
-    buffer.host_accessible = true;
-    buffer.needs_fence = false;
-  }
-  HostCopy(const HostCopy&) = delete;
-  HostCopy& operator=(const HostCopy&) = delete;
-  ~HostCopy() { pool_.give_back(std::move(block_)); }
-
- private:
-  HostBlockPool& pool_;
-  HostBlock block_;
-};
 
 bool reads_in(const Call& call, int rank) {
   if (call.operation == Operation::broadcast) return call.peer == rank;
@@ -40,20 +21,26 @@ class StagedCall final : public PendingCall {
  public:
   /// `everything`: copy buffers in host memory, too.
   StagedCall(const Call& call, int rank, bool everything, HostBlockPool& pool)
-      : out_(call.out), staged_(call) {
+      : out_(call.out), staged_(call), pool_(pool) {
     const auto must_stage = [&](const Buffer& buffer) {
       return buffer.count > 0 && (everything || !buffer.host_accessible);
     };
     const bool one_view = call.in.data == call.out.data && call.in.count == call.out.count;
     const bool out_in_in = one_view || call.in_place;
     if (must_stage(call.in)) {
-      in_copy_.emplace(staged_.in, pool, call.site);
+      move_to_host(staged_.in, in_block_);
       if (reads_in(call, rank)) copy(call.in, staged_.in);
       const auto before = static_cast<char*>(call.out.data) - static_cast<char*>(call.in.data);
       if (out_in_in) staged_.out = staged_.in.slice(before / size_of(call.in.type), call.out.count);
     }
-    if (!out_in_in && must_stage(call.out)) out_copy_.emplace(staged_.out, pool, call.site);
+    if (!out_in_in && must_stage(call.out)) move_to_host(staged_.out, out_block_);
     copies_back_ = writes_out(call, rank) && staged_.out.data != call.out.data;
+  }
+
+  ~StagedCall() override {
+    pending_.reset();  // it may use the blocks
+    pool_.give_back(std::move(in_block_));
+    pool_.give_back(std::move(out_block_));
   }
 
   void run(Transport& next) {
@@ -68,16 +55,22 @@ class StagedCall final : public PendingCall {
   }
 
  private:
+  void move_to_host(Buffer& buffer, HostBlock& block) {
+    block = pool_.take(buffer.bytes(), staged_.site);
+    buffer.data = block.data();
+    buffer.host_accessible = true;
+    buffer.needs_fence = false;
+  }
   void finish() const {
     if (copies_back_) copy(staged_.out, out_);
   }
 
   Buffer out_;
   Call staged_;
-  std::optional<HostCopy> in_copy_, out_copy_;
+  HostBlockPool& pool_;
+  HostBlock in_block_, out_block_;
   bool copies_back_ = false;
-  std::unique_ptr<PendingCall>
-      pending_;  ///< of a call that was only started; ends before the copies
+  std::unique_ptr<PendingCall> pending_;  ///< of a call that was only started
 };
 
 class HostStaging final : public Transport {
