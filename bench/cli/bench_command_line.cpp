@@ -125,7 +125,6 @@ void add_run(CLI::App& app, RunOptions& options) {
       run, "--give-up", options.give_up, "N",
       "Record a case as failed, instead of trying it again, once N launches have ended during it");
   run.add_flag("--dry-run", options.dry_run, "Show what would run without running it");
-  run.add_option("--seed", options.seed, "Seed for the order of cases")->type_name("N");
   run.add_flag("--fom", options.figures_of_merit,
                "Print the figures of merit, which DIR/figures_of_merit.txt has, as well");
   run.add_flag("--trace", options.traces,
@@ -166,20 +165,11 @@ void add_jobs(CLI::App& app, JobsOptions& options) {
   add(jobs, "-o,--output", options.directory, "DIR",
       "Directory for the scripts, and for the results of the jobs")
       .required();
-  CLI::Option& machine = add(jobs, "--machine", options.machine, "FILE",
-                             "Machine file (TOML) to predict the time of each case from; without "
-                             "one, each may take limits.case_seconds");
-  add(jobs, "--predict-by", options.prediction_machine, "FILE",
-      "Machine file (TOML) that launches predict each case from, instead of measuring theirs");
-  add(jobs, "--safety", options.safety, "FACTOR",
-      fmt::format("Time limit of a case, as a multiple of its predicted time ({:g})",
-                  options.safety))
-      .check(CLI::Range(1.0, 1000.0).description(""))
-      ->needs(&machine);
   add_count(jobs, "--max-time", options.max_minutes, "MINUTES",
             "Longest time limit that a job may have");
   add_count(jobs, "--ranks-per-node", options.ranks_per_node, "N",
-            "Ranks per node (default: those of the machine's innermost level)");
+            "Ranks per node (default: the study's distributed.num_processes_per_node)");
+  jobs.add_flag("--gpus", options.gpus, "Request a GPU for each rank");
   add_count(jobs, "--threads", options.threads, "N",
             "Threads per rank for cases that do not set them (1)");
   jobs.add_flag("--per-case", options.per_case,
@@ -230,17 +220,14 @@ Command parse_command_line(const std::vector<std::string>& arguments) {
   JobsOptions jobs;
   add_jobs(app, jobs);
   CLI::App& comparison = *app.add_subcommand("compare", "Show which cases became faster or slower");
-  CLI::Option& itself =
-      add(comparison, "--aa", compare.itself, "DIR",
-          "Compare the rounds of one study with each other, to see how often compare is wrong");
   comparison.add_option("BEFORE", compare.before, "Results directory to compare with")
-      ->type_name("")
-      ->excludes(&itself);
+      ->required()
+      ->type_name("");
   comparison.add_option("AFTER", compare.after, "Results directory that is compared")
-      ->type_name("")
-      ->excludes(&itself);
-  add(comparison, "--json", compare.json, "FILE", "Also write the comparison to this file, as JSON")
-      .excludes(&itself);
+      ->required()
+      ->type_name("");
+  add(comparison, "--json", compare.json, "FILE",
+      "Also write the comparison to this file, as JSON");
   app.footer(footer_of(""));
   std::string progress;
   for (const char* command : {"run", "simulate", "calibrate"})
@@ -265,11 +252,7 @@ Command parse_command_line(const std::vector<std::string>& arguments) {
   if (app.got_subcommand("simulate")) return simulate;
   if (app.got_subcommand("calibrate")) return calibrate;
   if (app.got_subcommand("jobs")) return jobs;
-  if (app.got_subcommand("compare")) {
-    if (compare.itself.empty() && compare.after.empty())
-      throw Error(ExitCode::usage, "compare needs BEFORE and AFTER, or --aa DIR" + hint);
-    return compare;
-  }
+  if (app.got_subcommand("compare")) return compare;
   throw Error(ExitCode::usage,
               "a command is required: list, run, simulate, calibrate, jobs or compare" + hint);
 }

@@ -14,8 +14,7 @@ namespace tessera::bench {
 struct CompareOptions {
   std::string before;
   std::string after;
-  std::string itself;  ///< instead of both: one directory, compared with itself
-  std::string json;    ///< a file for the comparison, if it is not empty
+  std::string json;  ///< a file for the comparison, if it is not empty
 };
 
 using Command = std::variant<ShowText, StudySource, RunOptions, SimulateOptions, CalibrateOptions,

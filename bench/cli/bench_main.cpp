@@ -37,10 +37,6 @@ Task task_for(const JobsOptions& options) {
 
 Task task_for(const CompareOptions& options) {
   return SingleTask([options](Size) {
-    if (!options.itself.empty()) {
-      print_output(compare_with_itself(options.itself));
-      return ExitCode::ok;
-    }
     if (!options.json.empty()) {
       std::vector<FileUse> uses{{"--json", options.json, true}};
       for (const auto& [key, path] :

@@ -1,9 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// JSON documents as typed values. A type lists its fields once, for writing and for reading:
+// JSON documents as typed values. A type lists its fields once, each with its key and its meaning,
+// for writing, reading and documentation. Units are part of the keys.
 //
 //   struct Interval {
-//     double low = 0, high = 0;
-//     TESSERA_FIELDS(low, high);
+//     double low_seconds = 0, high_seconds = 0;
+//     static void fields(auto& f, auto& v) {
+//       f("low_seconds", v.low_seconds, "of the fastest step");
+//       f("high_seconds", positive(v.high_seconds), "of the slowest step");
+//     }
 //   };
 //
 // Null stands for an empty text, for an optional without a value, and for a number that is not
@@ -29,14 +33,6 @@
 #include <tessera/base/names.hpp>
 #include <tessera/base/text.hpp>
 #include <tessera/base/types.hpp>
-
-/// Defines the fields of a type: members whose keys have their names.
-#define TESSERA_FIELDS(...)                                                   \
-  static void fields(auto& f, auto& v) {                                      \
-    NLOHMANN_JSON_EXPAND(NLOHMANN_JSON_PASTE(TESSERA_ONE_FIELD, __VA_ARGS__)) \
-  }                                                                           \
-  static_assert(true)
-#define TESSERA_ONE_FIELD(name) f(#name, v.name);
 
 namespace tessera::bench {
 
@@ -79,13 +75,6 @@ template <class T>
 struct WrittenField {
   T value;
 };
-/// A list that is null in the document if it is empty.
-template <class T>
-struct ListOrNull {
-  T& value;
-};
-template <class T>
-ListOrNull(T&) -> ListOrNull<T>;
 template <class T>
 WrittenField<T> written(T value) {
   return {std::move(value)};
@@ -131,11 +120,10 @@ class StoredDocument {
     return value;
   }
 
-  /// Reads the fields of an object.
-  template <class T, class... Rest>
-  void operator()(const char* key, T&& value, Rest&&... rest) const {
+  /// Reads a field of an object.
+  template <class T>
+  void operator()(const char* key, T&& value, const char* = "") const {
     (*this)[key].read_into(value);
-    if constexpr (sizeof...(rest) > 0) (*this)(std::forward<Rest>(rest)...);
   }
   /// Reads the fields of a list, each from the place of its key.
   template <class T>
@@ -162,11 +150,6 @@ class StoredDocument {
   void read_into(CheckedField<T, Check>& field) const {
     if (!is_optional<T> || !is_unknown()) field.check(*this);
     read_into(field.value);
-  }
-  template <class T>
-  void read_into(ListOrNull<T>& field) const {
-    field.value.clear();
-    if (!is_unknown()) read_into(field.value);
   }
   template <class T>
   void read_into(WrittenField<T>&) const {}
@@ -227,18 +210,12 @@ nlohmann::json document_of(const WrittenField<T>& field) {
   return document_of(field.value);
 }
 
-template <class T>
-nlohmann::json document_of(const ListOrNull<T>& field) {
-  return field.value.empty() ? nlohmann::json() : document_of(field.value);
-}
-
 /// Writes the fields of an object.
 class DocumentWriter {
  public:
-  template <class T, class... Rest>
-  void operator()(const char* key, const T& value, const Rest&... rest) {
+  template <class T>
+  void operator()(const char* key, const T& value, const char* = "") {
     json[key] = document_of(value);
-    if constexpr (sizeof...(rest) > 0) (*this)(rest...);
   }
   template <class T>
   void operator()(const Fields<T>& fields, const T& whole) {

@@ -23,7 +23,10 @@ struct Share {
   double max_rank_seconds = 0;
   double mean_rank_seconds = 0;
 
-  TESSERA_FIELDS(max_rank_seconds, mean_rank_seconds);
+  static void fields(auto& f, auto& v) {
+    f("max_rank_seconds", v.max_rank_seconds);
+    f("mean_rank_seconds", v.mean_rank_seconds);
+  }
 };
 
 /// Calls of one axis and operation in a step: mean over ranks.
@@ -37,14 +40,22 @@ struct CallTime {
 
 struct Breakdown {
   Size steps = 0;
-  double step_seconds = 0;  ///< mean over ranks
-  Share compute, communication, idle, optimizer, other;
-  Share products;                 ///< matrix products, part of compute
-  std::optional<Share> launches;  ///< of kernels; apart from compute in predicted steps only
-  std::vector<CallTime> calls;    ///< not in documents, whose traffic has them
+  double step_seconds = 0;
+  Share compute, communication, idle, optimizer, other, products;
+  std::optional<Share> launches;
+  std::vector<CallTime> calls;  ///< not in documents, whose traffic has them
 
-  TESSERA_FIELDS(steps, step_seconds, compute, communication, idle, optimizer, other, products,
-                 launches);
+  static void fields(auto& f, auto& v) {
+    f("steps", v.steps, "that were instrumented");
+    f("step_seconds", v.step_seconds, "mean over ranks");
+    f("compute", v.compute, "forward, loss, backward and clipping");
+    f("communication", v.communication, "calls, from the arrival of the last rank");
+    f("idle", v.idle, "the rest of the time in calls");
+    f("optimizer", v.optimizer, "the update");
+    f("other", v.other, "the rest");
+    f("products", v.products, "matrix products, a part of compute");
+    f("launches", v.launches, "of kernels, in simulated steps only");
+  }
 };
 
 /// Combines the ranks' traces of `steps` steps. The time in a call is idle while it waits, and
@@ -67,12 +78,17 @@ struct CheckpointTimes {
   double read_bytes_per_second() const { return static_cast<double>(bytes) / read_seconds; }
 
   static void fields(auto& f, auto& v) {
-    f("directory", v.directory, "async", v.async, "checkpoints", v.checkpoints, "bytes", v.bytes,
-      "write_seconds", positive(v.write_seconds), "write_bytes_per_second",
-      written(v.write_bytes_per_second()), "exposed_seconds", v.exposed_seconds,
-      "steps_while_writing", v.steps_while_writing, "step_seconds_while_writing",
-      v.step_seconds_while_writing, "read_seconds", positive(v.read_seconds),
-      "read_bytes_per_second", written(v.read_bytes_per_second()));
+    f("directory", v.directory);
+    f("async", v.async, "written while steps run");
+    f("checkpoints", v.checkpoints, "that were timed");
+    f("bytes", v.bytes, "of one, on all ranks");
+    f("write_seconds", positive(v.write_seconds), "median, with the time of writing threads");
+    f("write_bytes_per_second", written(v.write_bytes_per_second()));
+    f("exposed_seconds", v.exposed_seconds, "no step ran meanwhile");
+    f("steps_while_writing", v.steps_while_writing);
+    f("step_seconds_while_writing", v.step_seconds_while_writing, "median of these");
+    f("read_seconds", positive(v.read_seconds), "median");
+    f("read_bytes_per_second", written(v.read_bytes_per_second()));
   }
 };
 
@@ -88,7 +104,11 @@ struct LossCurve {
   std::vector<std::size_t> validated_at{};  ///< steps before each validation
 
   /// The fields of a reference that are stored.
-  TESSERA_FIELDS(steps, epochs, validations);
+  static void fields(auto& f, auto& v) {
+    f("steps", v.steps);
+    f("epochs", v.epochs);
+    f("validations", v.validations);
+  }
 };
 
 struct Verification {

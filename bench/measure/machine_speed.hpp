@@ -46,11 +46,12 @@ double gemm_peak(const Communicator& ranks, const GemmType& type, Size gemm_size
 
 /// Seconds of the fixed kernels on the slowest rank, with all ranks busy.
 struct MachineSpeed {
-  double product_seconds = 0;  ///< small matrix products, which no library computes
-  double memory_seconds = 0;   ///< a sweep through memory larger than most caches
+  double product_seconds = 0;  ///< which no library computes
+  double memory_seconds = 0;   ///< larger than most caches
 
   static void fields(auto& f, auto& v) {
-    f("product_seconds", positive(v.product_seconds), "memory_seconds", positive(v.memory_seconds));
+    f("product_seconds", positive(v.product_seconds), "of a small matrix product");
+    f("memory_seconds", positive(v.memory_seconds), "of a sweep through memory");
   }
 };
 inline MachineSpeed mean(const MachineSpeed& a, const MachineSpeed& b) {

@@ -63,12 +63,15 @@ double detectable_ratio(const std::vector<double>& a, const std::vector<double>&
 /// A block of steps, and the speed of the machine beside it.
 struct Round {
   std::string launch;
-  double at = 0;       ///< seconds since the launch began
-  double seconds = 0;  ///< median of the block's steps, each on its slowest rank
+  double at = 0;
+  double seconds = 0;
   MachineSpeed machine;
 
   static void fields(auto& f, auto& v) {
-    f("launch", v.launch, "at", v.at, "seconds", positive(v.seconds), "machine", v.machine);
+    f("launch", v.launch);
+    f("at", v.at, "seconds since the launch began");
+    f("seconds", positive(v.seconds), "median of the block's steps, each on its slowest rank");
+    f("machine", v.machine, "times of the fixed kernels, mean of before and after");
   }
 };
 

@@ -2,7 +2,6 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
-#include <random>
 
 #include <fmt/format.h>
 
@@ -101,12 +100,6 @@ std::string reason_of(const ComparedCase& one, const Pair& pair, Size cases) {
     return fmt::format("changes below {} are lost in the scatter of the rounds",
                        percent(one.detectable_ratio));
   return "";
-}
-
-std::map<std::string, Size> counts_of(const std::vector<std::string>& verdicts) {
-  std::map<std::string, Size> counts;
-  for (const std::string& verdict : verdicts) ++counts[verdict];
-  return counts;
 }
 
 /// Returns the number of cases with each verdict: "2 better, 1 worse".
@@ -226,35 +219,4 @@ std::string comparison_text(const Comparison& comparison) {
   return text + "\n" + counts_text(comparison.counts) +
          "\nfinds: the smallest change that can be detected with the scatter of these rounds\n";
 }
-
-std::string compare_with_itself(const std::string& directory) {
-  const Results results = read_results(ResultsDirectory(directory));
-  std::mt19937_64 random(1);
-  std::vector<RoundsCompared> halves;
-  Size splits = 0, wrong = 0;
-  const auto least = static_cast<std::size_t>(2 * fewest_values(verdict_level));
-  for (const CaseResult& result : results.cases) {
-    std::vector<Round> rounds = rounds_of(result);
-    const auto middle = rounds.begin() + static_cast<std::ptrdiff_t>(rounds.size() / 2);
-    if (rounds.size() < least) continue;
-    const auto compare = [&](double corrected_level) {
-      return compare_rounds({rounds.begin(), middle}, {middle, rounds.end()}, corrected_level);
-    };
-    halves.push_back(compare(verdict_level));
-    for (Size split = 0; split < 100; ++split, ++splits) {
-      std::shuffle(rounds.begin(), rounds.end(), random);
-      wrong += verdicts_of({compare(verdict_level)}).front() != "indistinguishable";
-    }
-  }
-  if (halves.empty())
-    throw Error(ExitCode::usage, "{}: a comparison needs at least {} rounds, and no case has them",
-                directory, least);
-  return fmt::format(
-      "{}: {} cases, the rounds of each compared with each other; any difference is a false alarm\n"
-      "first half against second half: {}\n"
-      "random halves, case by case: {:.1f}% of {} comparisons report a difference\n",
-      directory, halves.size(), counts_text(counts_of(verdicts_of(halves))),
-      100.0 * static_cast<double>(wrong) / static_cast<double>(splits), splits);
-}
-
 }  // namespace tessera::bench

@@ -100,14 +100,6 @@ Size LaunchLines::crashes() const {
                        [&](const Begin& begin) { return ends.count(begin.round) == 0; });
 }
 
-Size Journals::begins(const std::string& id) const {
-  const auto found = lines.find(id);
-  if (found == lines.end()) return 0;
-  Size begins = 0;
-  for (const auto& [launch, own] : found->second) begins += std::ssize(own.begins);
-  return begins;
-}
-
 void Journals::add(const std::string& launch, const std::string& text, const std::string& file) {
   bytes += std::ssize(text);
   Chosen& chosen = launches[launch];

@@ -21,9 +21,9 @@ namespace tessera::bench {
 /// Losses that cases are compared with.
 struct Reference {
   LossCurve losses;
-  std::string mesh;  ///< of the ranks that computed them: "data=1"
+  std::string mesh;
   Size microbatches = 1;
-  std::optional<Size> asked_steps;  ///< none: all
+  std::optional<Size> asked_steps;
   double seconds = 0;
 
   /// Returns true if there are losses of so many steps; none means all.
@@ -32,28 +32,35 @@ struct Reference {
   }
 
   static void fields(auto& f, auto& v) {
-    f("losses", v.losses, "mesh", required(v.mesh), "microbatches", v.microbatches, "asked_steps",
-      v.asked_steps, "seconds", v.seconds);
+    f("losses", v.losses, "of its steps, epochs and validations");
+    f("mesh", required(v.mesh), "of the ranks that computed them: data=1");
+    f("microbatches", v.microbatches, "of a step");
+    f("asked_steps", v.asked_steps, "verify.steps; null: all");
+    f("seconds", v.seconds, "it took");
   }
 };
 
 /// The first line of a journal.
 struct Chosen {
-  std::vector<std::string> runs;  ///< ids of the cases that the launch runs
-  std::optional<Size> give_up;    ///< of --give-up
+  std::vector<std::string> runs;
+  std::optional<Size> give_up;
 
-  TESSERA_FIELDS(runs, give_up);
+  static void fields(auto& f, auto& v) {
+    f("runs", v.runs, "the cases that the launch runs");
+    f("give_up", v.give_up, "N of --give-up N");
+  }
 };
 
 /// A round of a case begins, or a reference.
 struct Begin {
-  std::string what;  ///< id of a case, or name of a reference
-  Size round = 0;    ///< in this launch
-  /// Launches whose lines about the case count no longer.
+  std::string what;
+  Size round = 0;
   std::vector<std::string> instead_of{};
 
   static void fields(auto& f, auto& v) {
-    f("begin", required(v.what), "round", v.round, "instead_of", v.instead_of);
+    f("begin", required(v.what), "id of a case, or name of a reference");
+    f("round", v.round, "in this launch");
+    f("instead_of", v.instead_of, "launches whose lines about the case count no longer");
   }
 };
 
@@ -61,21 +68,26 @@ struct Begin {
 struct End {
   std::string what;
   Size round = 0;
-  std::string time{};            ///< UTC
-  double seconds = 0;            ///< of the case in this launch
-  bool last = false;             ///< the launch runs no further round of the case
-  std::optional<Round> block{};  ///< the round's times; none if the case failed before
-  std::vector<double> steps{};   ///< seconds of each step of the block
-  /// Facts that hold for all rounds. The first round has them, and a round that failed.
+  std::string time{};
+  double seconds = 0;
+  bool last = false;
+  std::optional<Round> block{};
+  std::vector<double> steps{};
   std::optional<CaseResult> result{};
   std::optional<Reference> reference{};
-  /// The result counts while so many launches have ended during the case; none: always.
   std::optional<Size> give_up{};
 
   static void fields(auto& f, auto& v) {
-    f("end", required(v.what), "round", v.round, "time", v.time, "seconds", v.seconds, "last",
-      v.last, "block", v.block, "steps", v.steps, "result", v.result, "reference", v.reference,
-      "give_up", v.give_up);
+    f("end", required(v.what), "as in its begin");
+    f("round", v.round);
+    f("time", v.time, "UTC");
+    f("seconds", v.seconds, "of the case in this launch");
+    f("last", v.last, "the launch runs no further round of the case");
+    f("block", v.block, "the round's times; null: it failed before");
+    f("steps", v.steps, "seconds of each step of the block");
+    f("result", v.result, "what holds for all rounds; in the first one, and one that failed");
+    f("reference", v.reference, "losses");
+    f("give_up", v.give_up, "counts while so many launches have ended during the case");
   }
 };
 
@@ -116,8 +128,6 @@ struct Journals {
   std::map<std::string, Chosen> launches{};
   Size bytes = 0;  ///< of all files
 
-  /// Returns how many rounds of a case have begun.
-  Size begins(const std::string& id) const;
   /// Adds the text of a journal. A last line without its end does not count. Throws Error (usage)
   /// with file and line for one that cannot be used.
   void add(const std::string& launch, const std::string& text, const std::string& file);

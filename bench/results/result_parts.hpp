@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The sections of a case's result that follow from its plan, and the explanation of its step.
+// The sections of a case's result that follow from its plan.
 #pragma once
 
 #include <optional>
@@ -39,10 +39,6 @@ ComputeResult flop_rates(const Plan& plan, double gemm_peak, std::optional<doubl
 
 Prediction prediction_of(const SimulatedStep& step, const std::string& machine,
                          bool oversubscribed);
-
-/// Returns a line for each part of the step; the one with the largest difference comes first.
-std::vector<ExplanationLine> explain(const SimulatedStep& step, const Breakdown& measured,
-                                     const Plan& plan);
 
 /// The machine as documents of launches have it: its name and the text of its file.
 nlohmann::json machine_json(const Machine& machine);

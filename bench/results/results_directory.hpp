@@ -24,7 +24,12 @@ struct Program {
   std::optional<bool> git_dirty;
   friend bool operator==(const Program&, const Program&) = default;
 
-  TESSERA_FIELDS(git_revision, compiler, build_type, git_dirty);
+  static void fields(auto& f, auto& v) {
+    f("git_revision", v.git_revision);
+    f("compiler", v.compiler);
+    f("build_type", v.build_type);
+    f("git_dirty", v.git_dirty);
+  }
 };
 struct LaunchProgram {
   Program program;

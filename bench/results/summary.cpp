@@ -20,98 +20,114 @@ using Json = nlohmann::json;
 
 using Columns = std::vector<std::pair<std::string, Json>>;
 
+/// A column of summary.json and cases.csv, and its place in document_of_row().
+struct SummaryColumn {
+  const char* name;
+  const char* place;
+};
+constexpr SummaryColumn summary_columns[] = {
+    {"id", "/id"},
+    {"label", "/label"},
+    {"status", "/status"},
+    {"reason", "/reason"},
+    {"strategy", "/factors/strategy"},
+    {"mesh", "/factors/mesh"},
+    {"ranks", "/factors/ranks"},
+    {"nodes", "/case/nodes/count"},
+    {"global_batch", "/factors/global_batch"},
+    {"batch_per_rank", "/row/batch_per_rank"},
+    {"microbatches", "/factors/microbatches"},
+    {"step_seconds_median", "/step_seconds/median"},
+    {"step_seconds_mad", "/step_seconds/mad"},
+    {"step_seconds_min", "/step_seconds/min"},
+    {"step_seconds_p95", "/step_seconds/p95"},
+    {"step_seconds_max", "/step_seconds/max"},
+    {"step_seconds_ci95_low", "/step_seconds/ci95_low"},
+    {"step_seconds_ci95_high", "/step_seconds/ci95_high"},
+    {"step_seconds_ci95_problem", "/step_seconds/ci95_problem"},
+    {"step_seconds_n", "/step_seconds/n"},
+    {"step_seconds_outliers", "/step_seconds/outliers"},
+    {"rounds", "/derived/rounds"},
+    {"launches", "/derived/launches"},
+    {"partial_launches", "/derived/partial_launches"},
+    {"samples_per_second", "/samples_per_second"},
+    {"same_program_as", "/row/same_program_as"},
+    {"baseline", "/row/baseline"},
+    {"baseline_ranks", "/row/baseline_ranks"},
+    {"baseline_step_seconds", "/row/baseline_step_seconds"},
+    {"scaling", "/row/scaling"},
+    {"speedup", "/row/speedup"},
+    {"efficiency", "/row/efficiency"},
+    {"corrected_speedup", "/derived/corrected_speedup/0"},
+    {"corrected_speedup_low", "/derived/corrected_speedup/1"},
+    {"corrected_speedup_high", "/derived/corrected_speedup/2"},
+    {"standing", "/row/standing"},
+    {"over_fastest", "/derived/over_fastest/0"},
+    {"over_fastest_low", "/derived/over_fastest/1"},
+    {"over_fastest_high", "/derived/over_fastest/2"},
+    {"loss_verdict", "/loss/verdict"},
+    {"loss_largest_relative_difference", "/loss/largest_relative_difference"},
+    {"final_loss", "/row/final_loss"},
+    {"instrumented_step_seconds", "/breakdown/step_seconds"},
+    {"compute_seconds", "/breakdown/compute/mean_rank_seconds"},
+    {"communication_seconds", "/breakdown/communication/mean_rank_seconds"},
+    {"idle_seconds", "/breakdown/idle/mean_rank_seconds"},
+    {"optimizer_seconds", "/breakdown/optimizer/mean_rank_seconds"},
+    {"other_seconds", "/breakdown/other/mean_rank_seconds"},
+    {"product_seconds", "/breakdown/products/mean_rank_seconds"},
+    {"launch_seconds", "/breakdown/launches/mean_rank_seconds"},
+    {"communication_share", "/derived/communication_share"},
+    {"product_share", "/derived/product_share"},
+    {"flops_per_second", "/compute/flops_per_second"},
+    {"flops_per_second_per_rank", "/compute/flops_per_second_per_rank"},
+    {"gemm_peak_flops_per_second", "/row/gemm_peak_flops_per_second"},
+    {"mfu", "/row/mfu"},
+    {"planned_bytes", "/memory/planned_bytes"},
+    {"measured_bytes", "/memory/measured_bytes"},
+    {"predicted_step_seconds", "/prediction/step_seconds"},
+    {"checkpoint_bytes", "/checkpoint/bytes"},
+    {"checkpoint_write_seconds", "/checkpoint/write_seconds"},
+    {"checkpoint_write_bytes_per_second", "/checkpoint/write_bytes_per_second"},
+    {"checkpoint_exposed_seconds", "/checkpoint/exposed_seconds"},
+    {"checkpoint_read_seconds", "/checkpoint/read_seconds"},
+    {"crashes", "/crashes"},
+    {"launch", "/launch"},
+    {"simulated", "/simulated"},
+};
+
+/// Returns the median and the ends of its interval.
+Json interval_of(const std::optional<Statistics>& ratio) {
+  if (!ratio) return nullptr;
+  return {ratio->median, document_of(ratio->ci95_low), document_of(ratio->ci95_high)};
+}
+
+/// Returns the result of a row with what the summary adds to it.
+Json document_of_row(const SummaryRow& row) {
+  Json document = row.result;
+  document["row"] = row;
+  document["derived"] = {
+      {"corrected_speedup", interval_of(row.corrected_speedup)},
+      {"over_fastest", interval_of(row.over_fastest)},
+      {"communication_share",
+       document_of(row.share_of_step({&Breakdown::communication, &Breakdown::idle}))},
+      {"product_share", document_of(row.share_of_step({&Breakdown::products}))}};
+  if (!row.result.step_seconds) return document;
+  const LaunchCounts launches = count_launches(row.result.rounds);
+  document["derived"].update({{"rounds", row.result.rounds.size()},
+                              {"launches", launches.whole},
+                              {"partial_launches", launches.partial}});
+  return document;
+}
+
 /// Returns a row's values with their names.
-Columns columns_of(const SummaryRow& v) {
-  Columns columns;
-  const auto f = [&](const char* name, const auto& value) {
-    columns.emplace_back(name, document_of(value));
-  };
-  const CaseResult& r = v.result;
-  const auto factor = [&](const char* key) { return r.factors.value(key, nlohmann::json()); };
-  const auto seconds = [&](Share Breakdown::*part) {
-    return r.breakdown ? std::optional(((*r.breakdown).*part).mean_rank_seconds) : std::nullopt;
-  };
-  const auto of_nodes = [&] {
-    return r.facts.is_object() ? r.facts.value("/nodes/count"_json_pointer, nlohmann::json())
-                               : nlohmann::json();
-  };
-  std::optional<double> launches;
-  if (r.breakdown && r.breakdown->launches) launches = r.breakdown->launches->mean_rank_seconds;
-  const LaunchCounts counts = count_launches(r.rounds);
-  const auto if_measured = [&](Size number) {
-    return r.step_seconds ? std::optional(number) : std::nullopt;
-  };
-  std::optional<double> write_rate;
-  if (r.checkpoint) write_rate = r.checkpoint->write_bytes_per_second();
-  f("id", r.id);
-  f("label", r.label);
-  f("status", r.status);
-  f("reason", r.reason);
-  f("strategy", factor("strategy"));
-  f("mesh", factor("mesh"));
-  f("ranks", factor("ranks"));
-  f("nodes", of_nodes());
-  f("global_batch", factor("global_batch"));
-  f("batch_per_rank", v.batch_per_rank);
-  f("microbatches", factor("microbatches"));
-  f("step_seconds_median", member_of(r.step_seconds, &StepTimes::median));
-  f("step_seconds_mad", member_of(r.step_seconds, &StepTimes::mad));
-  f("step_seconds_min", member_of(r.step_seconds, &StepTimes::min));
-  f("step_seconds_p95", member_of(r.step_seconds, &StepTimes::p95));
-  f("step_seconds_max", member_of(r.step_seconds, &StepTimes::max));
-  f("step_seconds_ci95_low", member_of(r.step_seconds, &StepTimes::ci95_low));
-  f("step_seconds_ci95_high", member_of(r.step_seconds, &StepTimes::ci95_high));
-  f("step_seconds_ci95_problem", member_of(r.step_seconds, &StepTimes::ci95_problem));
-  f("step_seconds_n", member_of(r.step_seconds, &StepTimes::n));
-  f("step_seconds_outliers", member_of(r.step_seconds, &StepTimes::outliers));
-  f("rounds", if_measured(std::ssize(r.rounds)));
-  f("launches", if_measured(counts.whole));
-  f("partial_launches", if_measured(counts.partial));
-  f("samples_per_second", r.samples_per_second);
-  f("same_program_as", v.same_program_as);
-  f("baseline", v.baseline);
-  f("baseline_ranks", v.baseline_ranks);
-  f("baseline_step_seconds", v.baseline_step_seconds);
-  f("scaling", v.scaling);
-  f("speedup", v.speedup);
-  f("efficiency", v.efficiency);
-  f("corrected_speedup", member_of(v.corrected_speedup, &Statistics::median));
-  f("corrected_speedup_low", member_of(v.corrected_speedup, &Statistics::ci95_low));
-  f("corrected_speedup_high", member_of(v.corrected_speedup, &Statistics::ci95_high));
-  f("standing", v.standing);
-  f("over_fastest", member_of(v.over_fastest, &Statistics::median));
-  f("over_fastest_low", member_of(v.over_fastest, &Statistics::ci95_low));
-  f("over_fastest_high", member_of(v.over_fastest, &Statistics::ci95_high));
-  f("loss_verdict", member_of(r.loss, &LossResult::verdict));
-  f("loss_largest_relative_difference",
-    member_of(r.loss, &LossResult::largest_relative_difference));
-  f("final_loss", v.final_loss);
-  f("instrumented_step_seconds", member_of(r.breakdown, &Breakdown::step_seconds));
-  f("compute_seconds", seconds(&Breakdown::compute));
-  f("communication_seconds", seconds(&Breakdown::communication));
-  f("idle_seconds", seconds(&Breakdown::idle));
-  f("optimizer_seconds", seconds(&Breakdown::optimizer));
-  f("other_seconds", seconds(&Breakdown::other));
-  f("product_seconds", seconds(&Breakdown::products));
-  f("launch_seconds", launches);
-  f("communication_share", v.share_of_step({&Breakdown::communication, &Breakdown::idle}));
-  f("product_share", v.share_of_step({&Breakdown::products}));
-  f("flops_per_second", member_of(r.compute, &ComputeResult::flops_per_second));
-  f("flops_per_second_per_rank", member_of(r.compute, &ComputeResult::flops_per_second_per_rank));
-  f("gemm_peak_flops_per_second", v.gemm_peak_flops_per_second);
-  f("mfu", v.mfu);
-  f("planned_bytes", member_of(r.memory, &MemoryResult::planned_bytes));
-  f("measured_bytes", member_of(r.memory, &MemoryResult::measured_bytes));
-  f("predicted_step_seconds", member_of(r.prediction, &Prediction::step_seconds));
-  f("checkpoint_bytes", member_of(r.checkpoint, &CheckpointTimes::bytes));
-  f("checkpoint_write_seconds", member_of(r.checkpoint, &CheckpointTimes::write_seconds));
-  f("checkpoint_write_bytes_per_second", write_rate);
-  f("checkpoint_exposed_seconds", member_of(r.checkpoint, &CheckpointTimes::exposed_seconds));
-  f("checkpoint_read_seconds", member_of(r.checkpoint, &CheckpointTimes::read_seconds));
-  f("crashes", r.crashes);
-  f("launch", r.launch);
-  f("simulated", r.simulated);
-  return columns;
+Columns columns_of(const SummaryRow& row) {
+  const Json document = document_of_row(row);
+  Columns found;
+  for (const auto& [name, place] : summary_columns) {
+    const Json::json_pointer at(place);
+    found.emplace_back(name, document.contains(at) ? document.at(at) : Json());
+  }
+  return found;
 }
 
 /// Returns the configuration keys that vary, in alphabetical order.

@@ -29,24 +29,33 @@ Results read_results(const ResultsDirectory& directory);
 struct SummaryRow {
   CaseResult result;  ///< without the times of a case that was not measured
   double batch_per_rank = 0;
-  std::optional<double> final_loss;
-  /// FLOP/s of matrix products on all ranks: the best that was measured beside any case of this
-  /// type on as many ranks and threads. MFU is relative to it.
-  std::optional<double> gemm_peak_flops_per_second, mfu;
+  std::optional<double> final_loss, gemm_peak_flops_per_second, mfu;
   std::string scaling;
-  /// The case that stands for all cases that are the same program on one rank; empty: none. A row
-  /// with one has no baseline and no standing, because its differences from that case are noise.
+  /// A row with one has no baseline and no standing: differences from that case are noise.
   std::string same_program_as;
-  std::string baseline;  ///< id of the case; empty: none
+  std::string baseline;
   std::optional<Size> baseline_ranks;
   std::optional<double> baseline_step_seconds;
-  std::optional<double> speedup, efficiency;  ///< of the samples per second
+  std::optional<double> speedup, efficiency;
   /// Statistics of ratios of rounds, each corrected for the speed of the machine.
-  std::optional<Statistics> corrected_speedup;
-  /// Among the cases of the same work: "fastest", "tied" or empty. Empty if times are unreliable.
+  std::optional<Statistics> corrected_speedup, over_fastest;
   std::string standing;
-  /// The same for the time per sample: this case over the fastest case of the same work.
-  std::optional<Statistics> over_fastest;
+
+  static void fields(auto& f, auto& v) {
+    f("batch_per_rank", v.batch_per_rank);
+    f("final_loss", v.final_loss, "of the last epoch");
+    f("gemm_peak_flops_per_second", v.gemm_peak_flops_per_second,
+      "best beside any case with as many ranks and threads and this type");
+    f("mfu", v.mfu, "flops_per_second over that peak");
+    f("scaling", v.scaling, "of the study");
+    f("same_program_as", v.same_program_as, "the case that stands for this one, on one rank");
+    f("baseline", v.baseline, "id of the case");
+    f("baseline_ranks", v.baseline_ranks);
+    f("baseline_step_seconds", v.baseline_step_seconds);
+    f("speedup", v.speedup, "samples_per_second over the baseline's");
+    f("efficiency", v.efficiency, "speedup · p0/p with p ranks, times threads where these vary");
+    f("standing", v.standing, "fastest or tied among cases of the same work");
+  }
 
   /// Returns a time of the mean rank as a fraction of the instrumented step.
   std::optional<double> share_of_step(std::initializer_list<Share Breakdown::*> parts) const;
@@ -55,11 +64,18 @@ struct SummaryRow {
 /// The state of the machine during a study.
 struct MachineDrift {
   std::optional<double> drift, resolution;
-  std::optional<Size> rounds;           ///< of the case with the fewest
-  std::optional<bool> timing_reliable;  ///< unset for simulated cases
-  std::string problem;                  ///< why it is not
+  std::optional<Size> rounds;
+  std::optional<bool> timing_reliable;
+  std::string problem;
 
-  TESSERA_FIELDS(drift, resolution, rounds, timing_reliable, problem);
+  static void fields(auto& f, auto& v) {
+    f("drift", v.drift, "of the machine's speed");
+    f("resolution", v.resolution, "of the median case");
+    f("rounds", v.rounds, "of the case with the fewest");
+    f("timing_reliable", v.timing_reliable,
+      "false: no case is called the fastest; null: simulated");
+    f("problem", v.problem, "why times are not reliable");
+  }
 };
 
 /// The largest drift and resolution with which times are reliable.
@@ -96,20 +112,29 @@ std::string steps_csv(const Results& results);
 /// One of the two results directories of a comparison.
 struct ComparedSide {
   std::string directory;
-  std::string program;  ///< the program that measured it
+  std::string program;
 
-  TESSERA_FIELDS(directory, program);
+  static void fields(auto& f, auto& v) {
+    f("directory", v.directory);
+    f("program", v.program, "the program that measured it");
+  }
 };
 
 struct ComparedCase {
   std::string label;
   std::optional<double> before_step_seconds, after_step_seconds;
   std::optional<double> ratio, detectable_ratio;
-  std::string verdict;
-  std::string reason;  ///< why a change of at least 3 % has no verdict
+  std::string verdict, reason;
 
-  TESSERA_FIELDS(label, before_step_seconds, after_step_seconds, ratio, detectable_ratio, verdict,
-                 reason);
+  static void fields(auto& f, auto& v) {
+    f("label", v.label, "factors of the case");
+    f("before_step_seconds", v.before_step_seconds);
+    f("after_step_seconds", v.after_step_seconds);
+    f("ratio", v.ratio, "after over before, corrected for the machine");
+    f("detectable_ratio", v.detectable_ratio, "the smallest that rounds with this scatter show");
+    f("verdict", v.verdict, "better, worse, indistinguishable, or why not compared");
+    f("reason", v.reason, "why a change of 3 % or more has no verdict");
+  }
 };
 
 /// A comparison of two results directories (bench/RESULTS.md, "compare --json").
@@ -122,9 +147,14 @@ struct Comparison {
   std::vector<ComparedCase> cases;
 
   static void fields(auto& f, auto& v) {
-    f("schema_version", written(1), "before", v.before, "after", v.after, "machine_ratio",
-      v.machine_ratio, "compared", v.compared, "regressed", v.regressed, "counts", v.counts,
-      "cases", v.cases);
+    f("schema_version", written(1));
+    f("before", v.before, "results directory");
+    f("after", v.after, "results directory");
+    f("machine_ratio", v.machine_ratio, "how much longer the fixed kernels took after");
+    f("compared", v.compared, "cases with enough rounds");
+    f("regressed", v.regressed, "a case is worse, or ends in an error now");
+    f("counts", v.counts, "of cases by verdict");
+    f("cases", v.cases, "in the order of the studies");
   }
 };
 
@@ -136,9 +166,5 @@ struct Comparison {
 Comparison compare_results(const std::string& before, const std::string& after);
 /// Returns the comparison as a table.
 std::string comparison_text(const Comparison& comparison);
-
-/// Compares a study's rounds with each other and returns how often such a comparison is wrong.
-/// Throws Error (usage) if there are too few rounds.
-std::string compare_with_itself(const std::string& directory);
 
 }  // namespace tessera::bench

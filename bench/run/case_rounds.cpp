@@ -31,9 +31,8 @@ CaseRounds::CaseRounds(const Case& point, const RoundsContext& context, bool sta
       context_.world.rank() == 0 ? context_.launch.machine(point_) : nullptr;
   if (machine == nullptr) return;
   const Plan on_machine = plan_of(point_.config, point_.ranks(), machine->target());
-  predicted_ = simulate(on_machine, cost_on(*machine, on_machine));
-  result_.prediction =
-      prediction_of(*predicted_, machine->name, context_.launch.is_oversubscribed(point_));
+  result_.prediction = prediction_of(simulate(on_machine, cost_on(*machine, on_machine)),
+                                     machine->name, context_.launch.is_oversubscribed(point_));
 }
 
 template <class Line>
@@ -54,44 +53,31 @@ End CaseRounds::end_line() const {
   return end;
 }
 
-/// Ranks that are not of the case sleep.
 void CaseRounds::run_round() {
   clock_ = Timer();
   if (is_done_) return;
   block_.reset();
   step_times_.clear();
-  const bool is_first = context_.world.rank() == 0;
   append(Begin{point_.id, round_, instead_of_});
-  std::optional<double> deadline;
-  FoundReference reference;
-  if (is_first) {
-    deadline = study_.limits.case_seconds;
-    reference = context_.references.find(point_.config);
-  }
   End aborted = end_line();
   aborted.result = result_;
-  context_.abort_record.begin(point_.id, std::move(aborted), deadline);
-  sleep_until_all_arrive(study_.limits);
-  if (context_.world.rank() < point_.ranks()) measure(reference);
-  sleep_until_all_arrive(study_.limits);
-  context_.abort_record.end();
+  const Group& group = context_.launch.group(point_);
+  const Outcome outcome =
+      context_.abort_record.run(group, point_.ranks(), point_.id, std::move(aborted), [&] {
+        const FoundReference reference = context_.references.find(point_.config);
+        if (reference.failure.failed())
+          throw Error(reference.failure.code, reference.failure.message);
+        run_steps(reference);
+      });
+  if (outcome.failed()) result_.end(outcome.code, outcome.message);
+  // Other ranks of the job know neither the status nor the end; rank 0 has both.
+  is_done_ |= !result_.is_measured() || round_ + 1 >= study_.measure.rounds;
+  if (is_done_ || !stays_set_up_) run_.reset();
   seconds_before_ += clock_.seconds();
   append(end_line());
   is_done_ = broadcast_json(context_.world, is_done_).get<bool>();
   instead_of_.clear();
   ++round_;
-}
-
-void CaseRounds::measure(const FoundReference& reference) {
-  const Group& group = context_.launch.group(point_);
-  const Outcome outcome = run_on_group(group, study_.limits, [&] {
-    const FoundReference shared = broadcast_json(group.ranks, reference);
-    if (shared.failure.failed()) throw Error(shared.failure.code, shared.failure.message);
-    run_steps(shared);
-  });
-  if (outcome.failed()) result_.end(outcome.code, outcome.message);
-  is_done_ |= !result_.is_measured() || round_ + 1 >= study_.measure.rounds;
-  if (is_done_ || !stays_set_up_) run_.reset();
 }
 
 }  // namespace tessera::bench

@@ -7,7 +7,6 @@
 #include <vector>
 
 #include <tessera/base/timer.hpp>
-#include <tessera/predict/simulate.hpp>
 
 #include "measure/case_run.hpp"
 #include "results/result_parts.hpp"
@@ -44,7 +43,6 @@ class CaseRounds {
   void run_round();
 
  private:
-  void measure(const FoundReference& reference);
   /// Adds a line to the journal. Throws on all ranks if it cannot be written.
   template <class Line>
   void append(const Line& line) const;
@@ -63,7 +61,6 @@ class CaseRounds {
   /// Verifies losses, traffic and memory. Ends the case and returns false if one of them is wrong.
   bool verify(const FoundReference& reference);
   bool check_memory();
-  /// Runs the instrumented steps, and explains the difference between prediction and measurement.
   void instrument();
   /// Times a block of steps, with the machine's speed before and after it. A case that has used
   /// half of its time limit is done in this launch.
@@ -86,14 +83,13 @@ class CaseRounds {
   bool stays_set_up_;
   std::vector<std::string> instead_of_;
 
-  Size round_ = 0;                          ///< of this launch
-  CaseResult result_;                       ///< what the first round found
-  std::optional<Round> block_;              ///< of this round
-  std::vector<double> step_times_;          ///< of its steps
-  std::optional<SimulatedStep> predicted_;  ///< on rank 0, if there is a machine to predict by
-  double gemm_peak_ = 0;                    ///< FLOP/s per rank
-  double compute_seconds_ = 0;              ///< of an instrumented step on this rank
-  std::unique_ptr<CaseRun> run_;            ///< null if it is not set up
+  Size round_ = 0;                  ///< of this launch
+  CaseResult result_;               ///< what the first round found
+  std::optional<Round> block_;      ///< of this round
+  std::vector<double> step_times_;  ///< of its steps
+  double gemm_peak_ = 0;            ///< FLOP/s per rank
+  double compute_seconds_ = 0;      ///< of an instrumented step on this rank
+  std::unique_ptr<CaseRun> run_;    ///< null if it is not set up
   Size block_steps_ = 0;
   bool is_done_ = false;  ///< this launch runs no further round
   double seconds_before_ = 0;

@@ -140,7 +140,6 @@ void CaseRounds::instrument() {
     if (context_.options.traces)
       context_.results.write(ResultsDirectory::of_case(point_.id, "trace.json"),
                              chrome_trace(traces));
-    if (predicted_) result_.explanation = explain(*predicted_, *result_.breakdown, run_->plan());
     add_call_times(*result_.traffic, run_->plan(), *result_.breakdown);
   });
 }

@@ -3,7 +3,6 @@
 #pragma once
 
 #include <array>
-#include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -27,12 +26,11 @@ struct Fault {
 struct RunOptions {
   StudySource source{};
   std::string directory{};
-  std::vector<std::string> only{};      ///< ids of the cases to run; empty: all
-  bool resume = false;                  ///< continue with the present results
-  std::vector<std::string> retry{};     ///< statuses of cases to rerun
-  std::optional<Size> give_up{};        ///< once so many launches have ended during a case
-  std::string machine{};                ///< machine file to predict by; empty: measure the machine
-  std::optional<std::uint64_t> seed{};  ///< for the order of cases; default: the study's
+  std::vector<std::string> only{};   ///< ids of the cases to run; empty: all
+  bool resume = false;               ///< continue with the present results
+  std::vector<std::string> retry{};  ///< statuses of cases to rerun
+  std::optional<Size> give_up{};     ///< once so many launches have ended during a case
+  std::string machine{};             ///< machine file to predict by; empty: measure the machine
   bool dry_run = false;
   bool figures_of_merit = false;  ///< print them, too
   bool traces = false;            ///< keep the traces of the instrumented steps
@@ -74,12 +72,10 @@ struct JobsOptions {
   StudySource source{};
   std::string scheduler{};
   std::string directory{};
-  std::string machine{};                 ///< a machine file for time limits; none if empty
-  std::string prediction_machine{};      ///< that launches predict by; empty: they measure theirs
-  std::optional<Size> ranks_per_node{};  ///< default: the machine's, or the study's
+  std::optional<Size> ranks_per_node{};  ///< default: the study's
+  bool gpus = false;                     ///< a GPU for each rank
   Size threads = 1;                      ///< per rank, for cases that do not set them
   bool per_case = false;                 ///< a job per case instead of per number of ranks
-  double safety = 3;                     ///< factor by which times may exceed predicted ones
   std::optional<Size> max_minutes{};     ///< longest time limit of a job
   Size give_up = 1;                      ///< launches that may end during a case
   std::string template_file{};           ///< empty: the scheduler's

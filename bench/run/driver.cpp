@@ -34,7 +34,6 @@ using Json = nlohmann::json;
 StudyCases load(const RunOptions& options, const std::optional<Topology>& launch) {
   StudyCases work;
   work.study = load_study(options.source);
-  if (options.seed) work.study.seed = *options.seed;
   work.cases = make_cases(work.study, launch);
   for (const std::string& id : options.only) check_id(work.cases, id);
   return work;
@@ -182,17 +181,6 @@ std::string time_left(double seconds, std::size_t done, std::size_t all) {
   return fmt::format(" ({} left)", clock_text(mean * static_cast<double>(all - done)));
 }
 
-/// Returns true if another launch has begun the case since this one chose its cases, so that
-/// launches that share a directory run different cases. Collective.
-bool is_taken(const std::string& id, const Journals& before, const RoundsContext& context) {
-  bool taken = false;
-  collectively(context.world, [&] {
-    if (context.journal != nullptr)
-      taken = read_journals(context.results.path()).begins(id) > before.begins(id);
-  });
-  return broadcast_json(context.world, taken).get<bool>();
-}
-
 /// Chooses the cases that stay set up between rounds: the first ones that fit into keep_bytes, but
 /// at most 100, because each holds communicators and MPI libraries have some thousands.
 std::vector<bool> choose_kept(const std::vector<const Case*>& order, Size keep_bytes) {
@@ -210,9 +198,9 @@ std::vector<bool> choose_kept(const std::vector<const Case*>& order, Size keep_b
 }
 
 /// Runs all rounds, each with all cases in a different order, so that changes of the machine's
-/// speed affect all cases alike. `journals` are those by which the cases were chosen.
+/// speed affect all cases alike.
 void run_cases(const std::vector<const Case*>& cases,
-               const std::vector<std::vector<std::string>>& instead_of, const Journals& journals,
+               const std::vector<std::vector<std::string>>& instead_of,
                const RoundsContext& context) {
   const bool is_first = context.world.rank() == 0;
   const MeasureRules& rules = context.study.measure;
@@ -241,11 +229,8 @@ void run_cases(const std::vector<const Case*>& cases,
       if (is_first)
         progress.update(place + time_left(clock.seconds(), done, all) + "  " + point.id);
       std::unique_ptr<CaseRounds>& rounds = begun[number];
-      if (round == 0 && is_taken(point.id, journals, context))
-        log_note(fmt::format("{}  {}  left to the launch that has begun it", place, point.id));
-      else if (round == 0)
+      if (round == 0)
         rounds = std::make_unique<CaseRounds>(point, context, kept[number], instead_of[number]);
-      if (!rounds) continue;
       rounds->run_round();
       if (round > 0) continue;
       const Summary summary = write(point.id);
@@ -273,13 +258,9 @@ void narrow(Summary& summary, const std::vector<std::string>& ids,
   summary.counts = alone.counts;
 }
 
-/// Returns a line with the share of the launch spent on references, and the meshes of several ranks
-/// that computed some.
-std::string reference_text(const References& references, double all) {
-  if (references.seconds() == 0) return "";
-  std::string text = fmt::format("references took {} of the launch's {} ({:.1f} %)\n",
-                                 human_seconds(references.seconds()), human_seconds(all),
-                                 100 * references.seconds() / all);
+/// Returns a line for each mesh of several ranks that computed references.
+std::string reference_text(const References& references) {
+  std::string text;
   for (const std::string& mesh : references.meshes())
     text += fmt::format("losses of what does not fit on one rank are held against {}\n", mesh);
   return text;
@@ -321,20 +302,15 @@ ExitCode run_study(Runtime& runtime, const RunOptions& options) {
   const std::unique_ptr<Journal> own = begin_results(world, work, options, results, choice, launch);
   Journal* const journal = own.get();
 
-  AbortRecord abort_record(results);
+  AbortRecord abort_record(results, work.study.limits);
   References references(work.study, options);
   references.make(order, choice.journals, journal, world, abort_record);
-  launch.set("reference_seconds", references.seconds());
-  collectively(world, [&] {
-    if (world.rank() == 0) launch.write(results);
-  });
-  run_cases(order, instead_of, choice.journals,
+  run_cases(order, instead_of,
             {work.study, world, launch, references, results, abort_record, options, journal});
   int code = 0;
   collectively(world, [&] {
     if (world.rank() == 0)
-      code = static_cast<int>(
-          conclude(options, results, reference_text(references, launch.seconds())));
+      code = static_cast<int>(conclude(options, results, reference_text(references)));
   });
   return static_cast<ExitCode>(broadcast_json(world, code).get<int>());
 }

@@ -10,7 +10,6 @@
 #include <fmt/format.h>
 
 #include <tessera/base/error.hpp>
-#include <tessera/base/sleep.hpp>
 #include <tessera/base/text.hpp>
 #include <tessera/comm/agree.hpp>
 #include <tessera/process/agreement.hpp>
@@ -48,17 +47,11 @@ void check_time(const Communicator& ranks, double seconds, const Limits& limits)
   });
 }
 
-Outcome run_on_group(const Group& group, const Limits& limits, const std::function<void()>& work) {
-  const Outcome mine = outcome_of(work);
-  const WaitLimit limit("the end of a case", longest_run(limits.case_seconds));
-  return first_failure(group.raw.get(), mine, grace_seconds(limits)).named;
-}
-
-void sleep_until_all_arrive(const Limits& limits, MPI_Comm comm, const Site& site) {
+void sleep_until_all_arrive(const Limits& limits, const Site& site) {
   using namespace std::chrono_literals;
   const WaitLimit limit("a rank that has nothing to do", longest_run(limits.case_seconds), site);
   MPI_Request arrived = MPI_REQUEST_NULL;
-  MPI_Ibarrier(comm, &arrived);
+  MPI_Ibarrier(MPI_COMM_WORLD, &arrived);
   std::chrono::microseconds nap = 100us;
   for (int all = 0;;) {
     MPI_Test(&arrived, &all, MPI_STATUS_IGNORE);
@@ -68,43 +61,36 @@ void sleep_until_all_arrive(const Limits& limits, MPI_Comm comm, const Site& sit
   }
 }
 
-AbortRecord::AbortRecord(const ResultsDirectory& results) : results_(results) {
+AbortRecord::AbortRecord(const ResultsDirectory& results, const Limits& limits)
+    : results_(results), limits_(limits) {
   observe_abort([this](ExitCode code, const std::string& reason) { on_abort(code, reason); });
 }
 
 AbortRecord::~AbortRecord() { observe_abort({}); }
 
-void AbortRecord::begin(std::string id, std::optional<End> line,
-                        std::optional<double> case_seconds) {
+Outcome AbortRecord::run(const Group& group, Size size, const std::string& id,
+                         std::optional<End> line, const std::function<void()>& work) {
+  {
+    const std::lock_guard lock(mutex_);
+    id_ = id;
+    line_ = std::move(line);
+    phase_ = "set-up";
+  }
+  sleep_until_all_arrive(limits_);
+  Outcome outcome;
+  if (log_rank() < size) {
+    const WaitLimit limit("a case", 2 * limits_.case_seconds + 5);
+    outcome = first_failure(group.raw.get(), outcome_of(work), grace_seconds(limits_)).named;
+  }
+  sleep_until_all_arrive(limits_);
   const std::lock_guard lock(mutex_);
-  id_ = std::move(id);
-  line_ = std::move(line);
-  phase_ = "set-up";
-  if (case_seconds)
-    deadline_ = std::jthread(
-        [this, limit = *case_seconds](const std::stop_token& is_over) { wait(is_over, limit); });
+  id_.clear();
+  return outcome;
 }
 
 void AbortRecord::enter(std::string phase) {
   const std::lock_guard lock(mutex_);
   phase_ = std::move(phase);
-}
-
-void AbortRecord::end() {
-  deadline_ = {};
-  const std::lock_guard lock(mutex_);
-  id_.clear();
-}
-
-void AbortRecord::wait(const std::stop_token& is_over, double case_seconds) {
-  const double seconds = std::min(2 * case_seconds + 5, 1e8);
-  if (sleep_until_stop(is_over, std::chrono::duration<double>(seconds))) return;
-  std::unique_lock lock(mutex_);
-  const std::string reason = fmt::format("still in its {} after {:.0f} s; the limit is {:g} s",
-                                         phase_, seconds, case_seconds);
-  lock.unlock();  // on_abort() takes it
-  log_error(reason);
-  abort_job(ExitCode::timeout, reason);
 }
 
 void AbortRecord::on_abort(ExitCode code, const std::string& reason) {
@@ -116,7 +102,7 @@ void AbortRecord::on_abort(ExitCode code, const std::string& reason) {
   try {
     if (line_) {
       CaseResult result = line_->result.value_or(CaseResult());
-      result.end(ended, reason.empty() ? "the job was aborted" : reason);
+      result.end(ended, reason.empty() ? "the job was aborted" : phase_ + ": " + reason);
       line_->result = result;
       line_->last = true;
       line_->time = utc_time();

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 #include <filesystem>
+#include <set>
 #include <utility>
 
 #include <fmt/format.h>
@@ -11,7 +12,6 @@
 #include <tessera/base/error.hpp>
 #include <tessera/base/text.hpp>
 #include <tessera/io/whole_file.hpp>
-#include <tessera/predict/machine_file.hpp>
 #include <tessera/process/standard_streams.hpp>
 
 namespace tessera::bench {
@@ -27,31 +27,19 @@ struct JobContext {
   const JobsOptions& options;
   Study study;
   std::vector<Case> cases;
-  std::optional<TimeSource> times{};
   Size ranks_per_node = 1;
   fs::path directory{};  ///< absolute
 };
 
-Size ranks_per_node(const JobsOptions& options, const Study& study,
-                    const std::optional<TimeSource>& times) {
-  if (const auto given = options.ranks_per_node) {
-    if (*given > most_ranks)
-      throw ConfigError("--ranks-per-node", std::to_string(*given), "must be at most {}",
-                        with_thousands(most_ranks));
-    return *given;
-  }
-  if (times && !times->machine.network.empty()) return times->machine.network.front().ranks;
-  if (const auto given = study.base.training.distributed.num_processes_per_node) return *given;
-  throw Error(ExitCode::usage, "jobs needs --ranks-per-node, or --machine with a [[network]]");
-}
-
 JobContext load_jobs(const JobsOptions& options) {
   JobContext context{options, load_study(options.source), {}};
-  if (!options.prediction_machine.empty()) load_machine(options.prediction_machine);
-  if (!options.machine.empty())
-    context.times = TimeSource{load_machine(options.machine), options.safety};
-  context.ranks_per_node = ranks_per_node(options, context.study, context.times);
-  context.study.base.training.distributed.num_processes_per_node = context.ranks_per_node;
+  std::optional<Size>& per_node = context.study.base.training.distributed.num_processes_per_node;
+  if (options.ranks_per_node) per_node = options.ranks_per_node;
+  if (!per_node) throw Error(ExitCode::usage, "jobs needs --ranks-per-node");
+  if (*per_node > most_ranks)
+    throw ConfigError("--ranks-per-node", std::to_string(*per_node), "must be at most {}",
+                      with_thousands(most_ranks));
+  context.ranks_per_node = *per_node;
   context.cases = make_cases(context.study);
   return context;
 }
@@ -73,22 +61,26 @@ fs::path check_directory(const std::string& given) {
   return path;
 }
 
-/// Returns the time limit of a job with the start of its launches, but at most --max-time. Throws
-/// ConfigError if a single case does not fit into that.
+/// Returns the time limit of a job, but at most --max-time: each case, and each reference, may take
+/// limits.case_seconds. Throws ConfigError if a single case does not fit into that.
 Size minutes_of(const Job& job, const JobContext& context) {
   const auto minutes = [&](const std::vector<const Case*>& cases) {
-    const double seconds = launch_seconds + seconds_of(cases, context.study, context.times);
+    std::set<std::string> runs;
+    for (const Case* point : cases) {
+      runs.insert(point->id);
+      if (context.study.verify.enabled) runs.insert(reference_name(point->config));
+    }
+    const double seconds =
+        launch_seconds + context.study.limits.case_seconds * static_cast<double>(runs.size());
     return static_cast<Size>(std::ceil(std::min(seconds / 60, 1e9)));
   };
-  const Size launches = context.study.measure.launches;
-  const Size all = launches * minutes(job.cases);
+  const Size all = context.study.measure.launches * minutes(job.cases);
   const Size most = context.options.max_minutes.value_or(all);
-  for (const Case* point : job.cases)
-    if (const Size alone = minutes({point}); alone > most)
-      throw ConfigError("--max-time", std::to_string(most),
-                        "must be at least {}, the minutes that case {} may take according to {}",
-                        alone, point->id,
-                        context.times ? "its prediction and --safety" : "limits.case_seconds");
+  if (const Size alone = minutes({job.cases.front()}); alone > most)
+    throw ConfigError("--max-time", std::to_string(most),
+                      "must be at least {}, the minutes that a case may take according to "
+                      "limits.case_seconds",
+                      alone);
   return std::min(all, most);
 }
 
@@ -108,8 +100,6 @@ std::string run_text(const Job& job, const JobContext& context) {
       shell_word(fs::read_symlink("/proc/self/exe").string()),
       shell_word(absolute_path(source.file).string()), results);
   if (source.small) text += " --small";
-  if (const std::string& machine = context.options.prediction_machine; !machine.empty())
-    text += " --machine " + shell_word(absolute_path(machine).string());
   if (!source.ranks.empty()) text += fmt::format(" --ranks {}", fmt::join(source.ranks, ","));
   if (!source.strategies.empty()) text += " --strategy " + join(source.strategies, ",");
   for (const std::string& override : source.overrides) text += " --set " + shell_word(override);
@@ -144,10 +134,9 @@ std::map<std::string, std::string> values_of(const Job& job, const JobContext& c
                                              Size minutes) {
   const Size on_node = std::min(job.ranks, context.ranks_per_node);
   const Size nodes = (job.ranks + context.ranks_per_node - 1) / context.ranks_per_node;
-  const bool has_gpus = context.times && context.times->machine.device == Device::gpu;
   const JobScheduler& scheduler = scheduler_of(context.options);
   const auto asked = [&](const char* text) {
-    return has_gpus ? fmt::format(fmt::runtime(text), on_node) : "";
+    return context.options.gpus ? fmt::format(fmt::runtime(text), on_node) : "";
   };
   return {{"study", word_of(context.study.name)},
           {"name", job.name},

@@ -81,8 +81,6 @@ class LaunchState {
   const MachineProbe& probe() const { return probe_; }
   /// Seconds since the launch began.
   double seconds() const { return clock_.seconds(); }
-  /// Sets a key of the document.
-  void set(const char* key, const nlohmann::json& value) { document_[key] = value; }
   /// Writes the document. On rank 0 only.
   void write(const ResultsDirectory& results) const;
 

@@ -2,7 +2,6 @@
 // The commands of machine files: calibrate writes one, simulate reads it.
 #include <algorithm>
 #include <filesystem>
-#include <set>
 
 #include <fmt/format.h>
 
@@ -22,7 +21,6 @@
 #include "results/summary.hpp"
 #include "run/commands.hpp"
 #include "run/console.hpp"
-#include "run/reference_plan.hpp"
 
 namespace tessera::bench {
 namespace {
@@ -64,13 +62,6 @@ Breakdown breakdown_of(const SimulatedStep& step) {
   return breakdown;
 }
 
-/// Tells the rank-seconds of a study with one launch per case.
-std::string rank_hours_text(double cases, double references) {
-  const double all = std::max(cases + references, 1e-30);
-  return fmt::format("{:.3g} rank-hours of steps, and {:.3g} for references ({:.1f} % of all)\n",
-                     cases / 3600, references / 3600, 100 * references / all);
-}
-
 /// Predicts a case. `study` has the memory limit of the machine.
 void simulate_case(const Case& point, const Study& study, const Machine& machine,
                    CaseResult& result) {
@@ -88,7 +79,6 @@ void simulate_case(const Case& point, const Study& study, const Machine& machine
   add_call_times(*result.traffic, plan, breakdown);
   result.compute = flop_rates(plan, product_rate(machine, plan.input),
                               study.limits.vendor_peak_flops_per_second, step.step_seconds);
-  result.wall_seconds = case_seconds(point, study, step.step_seconds);
   result.status = "ok";
   result.exit_code = 0;
 }
@@ -182,24 +172,15 @@ ExitCode simulate_study(const SimulateOptions& options) {
   Study limited = study;
   std::optional<Size>& limit = limited.limits.memory_bytes;
   limit = std::min(limit.value_or(machine.memory_bytes), machine.memory_bytes);
-  std::set<std::string> made;
-  double steps = 0, references = 0;
   Activity activity("simulating cases");
   for (const Case& point : cases) {
     activity.update("simulating " + point.id);
     if (point.skip_reason) continue;
-    const End end = simulated_end(point, limited, machine, name);
-    const CaseResult& result = *end.result;
-    const auto ranks = static_cast<double>(point.ranks());
-    if (result.status == "ok") {
-      steps += ranks * *result.wall_seconds;
-      references += ranks * reference_seconds(point, limited, machine, made);
-    }
-    journal.append(end);
+    journal.append(simulated_end(point, limited, machine, name));
   }
   const Summary summary = write_results(results);
-  print_output(fmt::format("Simulated on machine {}: nothing was measured\n\n{}\n{}", machine.name,
-                           summary_table(summary), rank_hours_text(steps, references)));
+  print_output(fmt::format("Simulated on machine {}: nothing was measured\n\n{}\n", machine.name,
+                           summary_table(summary)));
   print_result_line(summary.result, result_text(summary) + " in " + results.path().string());
   return summary.exit_code;
 }

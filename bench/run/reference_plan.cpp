@@ -73,19 +73,6 @@ std::optional<Config> fitting(const Config& config, Size ranks, const Limits& li
   return std::nullopt;
 }
 
-/// Returns the steps of all epochs, but at most verify.steps.
-Size steps_verified(const Config& config, const VerifyRules& rules) {
-  const Size batch = config.training.batch_size;
-  const Size most = rules.steps.value_or(std::numeric_limits<Size>::max());
-  const Size steps = (config.data.samples - 1) / batch + 1, epochs = config.training.num_epochs;
-  return epochs > most / steps ? most : steps * epochs;
-}
-
-double step_seconds(const Config& config, Size ranks, const Machine& machine) {
-  const Plan plan = plan_of(config, ranks, machine.target());
-  return simulate(plan, cost_on(machine, plan)).step_seconds;
-}
-
 }  // namespace
 
 std::string reference_name(const Config& config) {
@@ -110,48 +97,6 @@ Size block_steps(const MeasureRules& rules, double step_seconds) {
   const double wanted = std::min(std::ceil(rules.block_seconds / step_seconds), 1e9);
   return std::max(per_round(rules.steps),
                   std::min(per_round(rules.max_steps), static_cast<Size>(wanted)));
-}
-
-double case_seconds(const Case& point, const Study& study, double step_seconds) {
-  const MeasureRules& rules = study.measure;
-  const Size timed = rules.rounds * (rules.warm_up + block_steps(rules, step_seconds));
-  return step_seconds * static_cast<double>(steps_verified(point.config, study.verify) +
-                                            rules.instrumented_steps + timed);
-}
-
-double reference_seconds(const Case& point, const Study& study, const Machine& machine,
-                         std::set<std::string>& made) {
-  if (!study.verify.enabled || !made.insert(reference_name(point.config)).second) return 0;
-  ReferencePlan plan;
-  const Outcome outcome = outcome_of([&] {
-    plan =
-        plan_reference(point.config, study.verify, study.limits, point.ranks(), machine.target());
-  });
-  if (outcome.failed()) return 0;
-  return step_seconds(plan.config, plan.ranks, machine) *
-         static_cast<double>(steps_verified(plan.config, study.verify));
-}
-
-double seconds_of(const std::vector<const Case*>& cases, const Study& study,
-                  const std::optional<TimeSource>& source) {
-  const double limit = study.limits.case_seconds;
-  std::set<std::string> references;
-  if (!source) {
-    if (study.verify.enabled)
-      for (const Case* point : cases) references.insert(reference_name(point->config));
-    return limit * static_cast<double>(cases.size() + references.size());
-  }
-  double sum = 0;
-  const auto limited = [&](double seconds) {
-    return std::min(limit, 10 + source->safety * seconds);
-  };
-  for (const Case* point : cases) {
-    const double step = step_seconds(point->config, point->ranks(), source->machine);
-    sum += limited(case_seconds(*point, study, step));
-    const double reference = reference_seconds(*point, study, source->machine, references);
-    if (reference > 0) sum += limited(reference);
-  }
-  return sum;
 }
 
 }  // namespace tessera::bench

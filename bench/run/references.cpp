@@ -164,18 +164,12 @@ FoundReference References::compute(const ReferencePlan& plan, Journal* journal,
     if (journal != nullptr) journal->append(Begin{plan.name});
   });
   const Group group = first_ranks(world, MPI_COMM_WORLD, plan.ranks, "reference");
-  // The journal tells the next launch that this one ended in the reference.
-  abort_record.begin(plan.name, std::nullopt,
-                     journal != nullptr ? std::optional(study_.limits.case_seconds) : std::nullopt);
-  abort_record.enter("reference");
   End end{plan.name};
-  end.reference.emplace();
-  Outcome outcome;
-  if (world.rank() < plan.ranks)
-    outcome = run_on_group(group, study_.limits,
-                           [&] { end.reference = run_reference(plan, group, study_); });
-  sleep_until_all_arrive(study_.limits);
-  abort_record.end();
+  // The journal tells the next launch that this one ended in the reference.
+  const Outcome outcome = abort_record.run(group, plan.ranks, plan.name, std::nullopt, [&] {
+    abort_record.enter("reference");
+    end.reference = run_reference(plan, group, study_);
+  });
   if (outcome.failed()) end.reference.reset();
   end.last = true;
   end.time = utc_time();
@@ -183,14 +177,13 @@ FoundReference References::compute(const ReferencePlan& plan, Journal* journal,
     if (journal != nullptr) journal->append(end);
   });
   if (outcome.failed()) return failed_reference(outcome, plan.ranks);
-  return found_reference(*end.reference);
+  return end.reference ? found_reference(*end.reference) : FoundReference();
 }
 
 void References::make(const std::vector<const Case*>& cases, const Journals& journals,
                       Journal* journal, const Communicator& world, AbortRecord& abort_record) {
   if (!study_.verify.enabled) return;
   const Activity activity("training references");
-  const Timer clock;
   std::set<std::string> names;
   for (const Case* point : cases) {
     if (!fits(largest_memory(plan_of(point->config, point->ranks())).memory.total(),
@@ -218,7 +211,7 @@ void References::make(const std::vector<const Case*>& cases, const Journals& jou
                 ? failed_reference(outcome, std::min<Size>(study_.verify.ranks, world.size()))
                 : compute(plan, journal, world, abort_record);
   }
-  seconds_ = clock.seconds();
+  found_ = broadcast_json(world, found_).get<std::map<std::string, FoundReference>>();
 }
 
 }  // namespace tessera::bench

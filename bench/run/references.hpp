@@ -25,8 +25,11 @@ struct FoundReference {
   Outcome failure{};      ///< an error of the reference, which ends the case
 
   static void fields(auto& f, auto& v) {
-    f("losses", v.losses, "mesh", v.mesh, "problem", v.problem, "code", v.failure.code, "message",
-      v.failure.message);
+    f("losses", v.losses);
+    f("mesh", v.mesh);
+    f("problem", v.problem);
+    f("code", v.failure.code);
+    f("message", v.failure.message);
   }
 };
 
@@ -43,10 +46,9 @@ class References {
   void make(const std::vector<const Case*>& cases, const Journals& journals, Journal* journal,
             const Communicator& world, AbortRecord& abort_record);
 
-  /// The reference of a case with this configuration. On rank 0.
+  /// The reference of a case with this configuration.
   FoundReference find(const Config& config) const;
 
-  double seconds() const { return seconds_; }  ///< spent in make()
   /// Returns the meshes of several ranks that computed references.
   std::set<std::string> meshes() const;
 
@@ -56,8 +58,7 @@ class References {
 
   const Study& study_;
   const RunOptions& options_;
-  std::map<std::string, FoundReference> found_;  ///< by name, on rank 0
-  double seconds_ = 0;
+  std::map<std::string, FoundReference> found_;  ///< by name
 };
 
 /// Returns a mesh as messages name it: "1 rank", "fsdp=4".

@@ -97,8 +97,11 @@ struct Study {
 
   /// Lists the fields that study.json has.
   static void fields(auto& f, auto& v) {
-    f("name", required(v.name), "description", v.description, "file", v.file, "small", v.small,
-      "scaling", v.scaling);
+    f("name", required(v.name));
+    f("description", v.description);
+    f("file", v.file);
+    f("small", v.small, "of --small");
+    f("scaling", v.scaling, "strong or weak");
     f(rule_fields(), v);
   }
 };
@@ -141,8 +144,12 @@ struct Case {
 
   /// Lists the fields that study.json has.
   static void fields(auto& f, auto& v) {
-    f("id", required(v.id), "label", required(v.label), "factors", checked_factors(v.factors),
-      "skip_reason", v.skip_reason);
+    f("id", required(v.id), "readable, and unique by a hash of the configuration");
+    f("label", required(v.label), "its factors in words");
+    f("factors", checked_factors(v.factors),
+      "strategy, mesh, ranks, global_batch, microbatches; batch_per_rank if the grid gave it, and "
+      "keys that a grid varied");
+    f("skip_reason", v.skip_reason, "excluded, or no valid configuration");
   }
 };
 
@@ -153,7 +160,8 @@ struct StudyCases {
 
   static void fields(auto& f, auto& v) {
     Study::fields(f, v.study);
-    f("schema_version", written(1), "strategies", written(names_of<Strategy>), "cases", v.cases);
+    f("schema_version", written(1));
+    f("cases", v.cases, "in the order of the grids");
   }
 };
 

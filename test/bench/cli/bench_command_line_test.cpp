@@ -31,7 +31,7 @@ void expect_error(const std::vector<std::string>& arguments, const std::string& 
 TEST(BenchCommandLine, RunTakesAllItsOptions) {
   const auto run = parse<RunOptions>(
       words("run a.toml -o dir --case a,b --case c --resume --retry failed,timeout --dry-run "
-            "--seed 7 --small --set measure.steps=3 --set model.seed=1 --inject slow@1:10%"));
+            "--small --set measure.steps=3 --set model.seed=1 --inject slow@1:10%"));
   EXPECT_EQ(run.source.file, "a.toml");
   EXPECT_TRUE(run.source.small);
   EXPECT_EQ(run.source.overrides, (std::vector<std::string>{"measure.steps=3", "model.seed=1"}));
@@ -39,7 +39,6 @@ TEST(BenchCommandLine, RunTakesAllItsOptions) {
   EXPECT_EQ(run.only, (std::vector<std::string>{"a", "b", "c"}));
   EXPECT_TRUE(run.resume);
   EXPECT_EQ(run.retry, (std::vector<std::string>{"failed", "timeout"}));
-  EXPECT_EQ(run.seed.value_or(0), 7u);
   EXPECT_TRUE(run.dry_run);
   ASSERT_TRUE(run.fault);
   EXPECT_EQ(run.fault->kind, Fault::Kind::slows);
@@ -69,28 +68,16 @@ TEST(BenchCommandLine, HelpHasTheExitCodesOfItsCommand) {
   EXPECT_EQ(of_compare.find("--kokkos-"), std::string::npos) << of_compare;
 }
 
-TEST(BenchCommandLine, OmittedOptionsAreUnset) {
-  const auto run = parse<RunOptions>({"run", "a.toml", "-o", "dir", "--kokkos-num-threads=2"});
-  EXPECT_TRUE(run.only.empty());
-  EXPECT_FALSE(run.seed);
-  EXPECT_TRUE(run.retry.empty());
-  EXPECT_FALSE(run.resume || run.dry_run || run.source.small);
-}
-
 TEST(BenchCommandLine, JobsTakesAllItsOptions) {
   const auto jobs = parse<JobsOptions>(
-      words("jobs a.toml --scheduler pbs -o dir --small --set measure.steps=3 --machine m.toml "
-            "--predict-by p.toml --safety 2.5 --max-time 60 --ranks-per-node 4 --threads 8 "
-            "--per-case --give-up 2 "
-            "--template t"));
+      words("jobs a.toml --scheduler pbs -o dir --small --set measure.steps=3 --gpus --max-time 60 "
+            "--ranks-per-node 4 --threads 8 --per-case --give-up 2 --template t"));
   EXPECT_EQ(jobs.source.file, "a.toml");
   EXPECT_TRUE(jobs.source.small);
   EXPECT_EQ(jobs.source.overrides, (std::vector<std::string>{"measure.steps=3"}));
   EXPECT_EQ(jobs.scheduler, "pbs");
   EXPECT_EQ(jobs.directory, "dir");
-  EXPECT_EQ(jobs.machine, "m.toml");
-  EXPECT_EQ(jobs.prediction_machine, "p.toml");
-  EXPECT_DOUBLE_EQ(jobs.safety, 2.5);
+  EXPECT_TRUE(jobs.gpus);
   EXPECT_EQ(jobs.max_minutes.value_or(0), 60);
   EXPECT_EQ(jobs.ranks_per_node.value_or(0), 4);
   EXPECT_EQ(jobs.threads, 8);
@@ -100,18 +87,12 @@ TEST(BenchCommandLine, JobsTakesAllItsOptions) {
   expect_error({"jobs", "a.toml", "--scheduler", "lsf", "-o", "d"},
                "--scheduler: lsf must be one of slurm, flux, pbs");
   expect_error({"jobs", "a.toml", "--scheduler", "sbatch", "-o", "d"}, "did you mean slurm?");
-  expect_error({"jobs", "a.toml", "--scheduler", "pbs", "-o", "d", "--safety", "2"},
-               "--safety requires --machine");
 }
 
 TEST(BenchCommandLine, OtherCommands) {
   EXPECT_EQ(parse<StudySource>({"list", "a.toml"}).file, "a.toml");
   EXPECT_EQ(parse<CompareOptions>({"compare", "a", "b"}).after, "b");
   EXPECT_EQ(parse<CompareOptions>({"compare", "a", "b", "--json", "c"}).json, "c");
-  EXPECT_EQ(parse<CompareOptions>({"compare", "--aa", "a"}).itself, "a");
-  expect_error({"compare", "--aa", "a", "--json", "c"}, "--aa");
-  expect_error({"compare", "a"}, "needs BEFORE and AFTER, or --aa DIR");
-  expect_error({"compare", "a", "b", "--aa", "c"}, "--aa");
   EXPECT_NE(parse<ShowText>({"--help"}).text.find("compare"), std::string::npos);
   // The types and ranges that CLI11 would add to the names of values.
   for (const char* command : {"list", "run", "simulate", "calibrate", "jobs", "compare"})
@@ -125,7 +106,7 @@ TEST(BenchCommandLine, MistakesAreErrors) {
   expect_error({}, "a command is required");
   expect_error({"run", "a.toml"}, "--output");
   expect_error({"run", "a.toml", "-o", "d", "--retry", "skipped"}, "--retry: skipped");
-  expect_error({"run", "a.toml", "-o", "d", "--sead", "3"}, "--sead; did you mean --seed?");
+  expect_error({"run", "a.toml", "-o", "d", "--rezume"}, "--rezume; did you mean --resume?");
   expect_error({"run", "a.toml", "-o", "d", "--lr=3"},
                "did you mean --set training.learning_rate=VALUE?");
   expect_error({"train", "a.toml", "-o", "d"}, "did you mean run?");
@@ -135,6 +116,19 @@ TEST(BenchCommandLine, MistakesAreErrors) {
   for (const char* wrong : {"0", "-1", "1.5", "many"})
     expect_error({"calibrate", "-o", "f", "--gemm-size", wrong},
                  std::string("--gemm-size: ") + wrong + " must be a whole number of at least 1");
+}
+
+TEST(Faults, HaveAKindARankAndAShare) {
+  EXPECT_EQ(parse_fault("throw@12").rank, 12);
+  EXPECT_EQ(parse_fault("stall@0").kind, Fault::Kind::stalls);
+  const Fault slow = parse_fault("slow@3:12.5%");
+  EXPECT_EQ(slow.kind, Fault::Kind::slows);
+  EXPECT_EQ(slow.rank, 3);
+  EXPECT_DOUBLE_EQ(slow.share, 0.125);
+  for (const char* wrong :
+       {"", "throw", "throw@", "throw@x", "throw@-1", "explode@1", "throw@1x", "slow@1",
+        "slow@1:10", "slow@1:-1%", "slow@1:nan%", "slow@1:inf%", "throw@1:10%"})
+    EXPECT_THROW(parse_fault(wrong), Error) << wrong;
 }
 
 TEST(Lists, ShowWhatCasesNeed) {

@@ -4,14 +4,14 @@
 #include <tessera/base/error.hpp>
 
 #include "bench/results/results_support.hpp"
-#include "bench/study/study_support.hpp"
 #include "results/summary.hpp"
+#include "temporary_directory.hpp"
 
 namespace tessera::bench {
 namespace {
 
 TEST(Compare, MatchesCasesByTheirFactors) {
-  const TemporaryDirectory work;
+  const test::TemporaryDirectory work;
   const std::string before = (work.path() / "before").string(),
                     after = (work.path() / "after").string();
   write_results_of_launch(
@@ -56,7 +56,7 @@ Results slower(Results results, double steps, double machine) {
 }
 
 Comparison comparison_of(const Results& before, const Results& after) {
-  const TemporaryDirectory work;
+  const test::TemporaryDirectory work;
   write_results_of_launch((work.path() / "a").string(), before);
   write_results_of_launch((work.path() / "b").string(), after);
   return compare_results((work.path() / "a").string(), (work.path() / "b").string());
@@ -136,17 +136,6 @@ TEST(Compare, AChangeInTheScatterSaysSo) {
   EXPECT_NE(compare(noisy, after).find("+30.0%"), std::string::npos);
   EXPECT_NE(compare(noisy, after).find("indistinguishable: changes below +"), std::string::npos);
   EXPECT_EQ(comparison_of(noisy, noisy).cases[0].reason, "");
-}
-
-TEST(Compare, AStudyWithItself) {
-  const TemporaryDirectory work;
-  const std::string path = (work.path() / "study").string();
-  write_results_of_launch(path,
-                          fake_results({{.ranks = 1, .seconds = 8}, {.ranks = 2, .seconds = 5}}));
-  const std::string text = compare_with_itself(path);
-  EXPECT_NE(text.find("first half against second half: 2 indistinguishable"), std::string::npos)
-      << text;
-  EXPECT_NE(text.find("0.0% of 200 comparisons report a difference"), std::string::npos) << text;
 }
 
 TEST(Compare, ADirectoryWithoutAStudyIsAnError) {

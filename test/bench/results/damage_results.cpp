@@ -50,7 +50,6 @@ class Readers {
     return {[this] { summarize(); },
             [this] { comparison_text(compare_results(directory_, sound_)); },
             [this] { comparison_text(compare_results(sound_, directory_)); },
-            [this] { compare_with_itself(directory_); },
             [this] { select(); },
             [this] {
               results_.prepare({study_, cases_}, true);

@@ -14,8 +14,8 @@
 #include <tessera/io/whole_file.hpp>
 
 #include "bench/results/results_support.hpp"
-#include "bench/study/study_support.hpp"
 #include "expect_error.hpp"
+#include "temporary_directory.hpp"
 
 namespace tessera::bench {
 namespace {
@@ -187,7 +187,7 @@ TEST(Journals, NameFileAndLineOfWhatIsDamaged) {
 }
 
 TEST(Journals, LinesAreOnTheDiskAndFilesAreNotShared) {
-  const TemporaryDirectory directory;
+  const test::TemporaryDirectory directory;
   Journal journal(directory.path(), "A", Chosen{{"a"}, {}});
   journal.append(Begin{"a"});
   EXPECT_EQ(history_of(read_journals(directory.path()), "a").result.crashes, 1);
@@ -198,7 +198,7 @@ TEST(Journals, LinesAreOnTheDiskAndFilesAreNotShared) {
 }
 
 TEST(Journals, ResultsOfAnOlderReleaseAreNamed) {
-  const TemporaryDirectory directory;
+  const test::TemporaryDirectory directory;
   std::filesystem::create_directory(directory.path() / "launches");
   directory.write("launches/20260101T000000Z-node-1.json", "{}");
   EXPECT_NE(test::error_of([&] { read_journals(directory.path()); }).find("tessera-bench 0.2"),

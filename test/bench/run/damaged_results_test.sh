@@ -10,8 +10,7 @@ launcher=("${several[@]}")
 source "$(dirname "$0")/../../app/script_support.sh"
 
 begin sound
-# compare --aa needs eight rounds.
-sed 's/^rounds = .*/rounds = 8/' "$(dirname "$0")/small_study.toml" > "$here/study.toml"
+sed 's/^rounds = .*/rounds = 6/' "$(dirname "$0")/small_study.toml" > "$here/study.toml"
 launch run study.toml -o results
 expect_code 0
 "$damage_results" "$here/results" "$here/study.toml" > "$here/damages" 2>&1 ||
@@ -48,25 +47,13 @@ resume() {
 damage "$journal" 's/"status":"ok"/"status":3/'
 resume
 expect_named "$journal" 'result.status = 3: must be a text'
-damage "$journal" '3s/..$//'
 launcher=()
-launch compare before results
-expect_named "$journal" 'is not a JSON document: parse error at line'
-damage "$journal" 's/"global_batch":[0-9]*,"mesh"/"global_batch":-16,"mesh"/'
-launch compare before results
-expect_named "$journal" 'result.factors.global_batch = -16: must be an integer from 1 to'
-damage "$journal" 's/"steps":\[[0-9]/"steps":[null,1/'
-launch compare before results
-expect_named "$journal" 'steps[0] = null: must be a number'
 damage study.json 's/"case_seconds": .*/"case_seconds": "long",/'
 launch compare before results
 expect_named study.json 'limits.case_seconds = "long": must be a number'
 echo '[]' > "$here/results/study.json"
 launch compare before results
 expect_named study.json 'must hold a JSON object'
-damage "$journal" 's/"losses":{/"losses":[{/; s/"validations":\[\]}/&]/'
-launch compare before results
-expect_named "$journal" 'reference.losses = '
 
 # The exit codes of compare, which scripts rely on.
 begin compared

@@ -3,10 +3,6 @@
 
 #include <gtest/gtest.h>
 
-#include <tessera/predict/machine_file.hpp>
-
-#include "run/reference_plan.hpp"
-
 namespace tessera::bench {
 namespace {
 
@@ -16,17 +12,8 @@ using Strings = std::vector<std::string>;
 Study study_of_jobs() {
   Study study;
   study.base.model.mlp.widths = {4, 256, 1};
-  study.limits.case_seconds = 100;
   study.grids = {{{"ranks", {1, 2, 4}}, {"global_batch", {32, 64}}}};
   return study;
-}
-
-Machine machine_of_jobs() { return load_machine(TESSERA_INPUTS "/machines/cpu_cluster.toml"); }
-
-std::vector<const Case*> pointers(const std::vector<Case>& cases) {
-  std::vector<const Case*> all;
-  for (const Case& point : cases) all.push_back(&point);
-  return all;
 }
 
 TEST(Jobs, AreOneForEachNumberOfRanksAndThreads) {
@@ -55,31 +42,6 @@ TEST(Jobs, MayBeOneForEachCase) {
     EXPECT_EQ(job.name, job.cases[0]->id);
     EXPECT_EQ(job.ranks, job.cases[0]->ranks());
   }
-}
-
-TEST(JobTime, IsTheLimitOfEachCaseWithoutAMachine) {
-  const Study study = study_of_jobs();
-  EXPECT_DOUBLE_EQ(seconds_of(pointers(make_cases(study)), study, {}), 600 + 2 * 100)
-      << "with a reference for each batch";
-}
-
-TEST(JobTime, IsPredictedButNoLongerThanTheLimit) {
-  Study study = study_of_jobs();
-  study.measure.block_seconds = 0;
-  const std::vector<Case> cases = make_cases(study);
-  const auto of = [&](const std::vector<const Case*>& some, double safety) {
-    return seconds_of(some, study, TimeSource{machine_of_jobs(), safety});
-  };
-  const double once = of({&cases[2]}, 1) - of({&cases[2]}, 0);
-  EXPECT_GT(once, 0);
-  EXPECT_NEAR(of({&cases[2]}, 3) - of({&cases[2]}, 0), 3 * once, 1e-9);
-  EXPECT_DOUBLE_EQ(of({&cases[2]}, 1e9), 200) << "limits.case_seconds ends a case";
-  // Cases of the same work share their reference.
-  ASSERT_EQ(reference_name(cases[2].config), reference_name(cases[4].config));
-  EXPECT_LT(of({&cases[2], &cases[4]}, 1), of({&cases[2]}, 1) + of({&cases[4]}, 1));
-  // More steps take longer.
-  study.measure.warm_up *= 10;
-  EXPECT_GT(of({&cases[2]}, 1), of({&cases[2]}, 0) + 2 * once);
 }
 
 TEST(JobScript, FillsInATemplate) {

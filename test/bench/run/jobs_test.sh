@@ -95,39 +95,24 @@ submit
 expect_log "job $case.sh nodes=1 ranks=2 per_node=2 threads=2 minutes=3" "launch ranks=2" "end $case.sh status=0"
 expect_statuses "1 ok 3 pending"
 
-# With a machine file, times are predicted, and the file gives the ranks per node.
-begin predicted
-launch jobs "$inputs/simulated.toml" --scheduler flux --machine "$inputs/machines/gpu_cluster.toml" -o jobs
-expect_code 0
-expect_line ' +5 +32768 +4096 +1 +[0-9]+  ranks-32768.sh'
-grep -q -- ' --machine ' "$here"/jobs/*.sh && fail "launches predict by the data sheet"
-grep -qx '# flux: --job-name=simulated-ranks-32768' "$here"/jobs/ranks-32768.sh || fail "the job is not named after the study"
-# A machine with GPUs has one for each rank.
+# With --gpus, a rank has one. The other texts: jobs have the name of the study and whole nodes, ranks have cores, and a dead
+# rank ends its job step.
 expect_gpus() {
   begin "gpus-$1"
-  launch jobs "$inputs/simulated.toml" --scheduler "$1" --machine "$inputs/machines/gpu_cluster.toml" -o jobs
+  launch jobs "$inputs/quick_study.toml" --scheduler "$1" --ranks-per-node 2 --ranks 8 --strategy fsdp --gpus -o jobs
   expect_code 0
   for text in "${@:2}"; do
-    grep -qF -- "$text" "$here/jobs/ranks-32768.sh" || fail "no '$text' in $(head -20 "$here/jobs/ranks-32768.sh")"
+    grep -qF -- "$text" "$here/jobs/ranks-8.sh" || fail "no '$text' in $(head -20 "$here/jobs/ranks-8.sh")"
   done
-  launch jobs "$inputs/simulated.toml" --scheduler "$1" --machine "$inputs/machines/cpu_cluster.toml" \
-    --ranks 16 --strategy fsdp -o without
+  launch jobs "$inputs/quick_study.toml" --scheduler "$1" --ranks-per-node 2 --ranks 8 --strategy fsdp -o without
   expect_code 0
-  grep -qE 'gpus-per|ngpus' "$here"/without/ranks-*.sh && fail "asks for GPUs of a machine that has none"
-  bash -n "$here/jobs/ranks-32768.sh"
+  grep -qE 'gpus-per|ngpus' "$here"/without/ranks-*.sh && fail "requests GPUs unasked"
+  grep -q -- ' --ranks 8 --strategy fsdp ' "$here"/jobs/ranks-8.sh || fail "launches do not get what was asked for"
 }
-# The other texts: jobs have the name of the study and whole nodes, ranks have cores, and a dead rank ends its job step.
-expect_gpus slurm '#SBATCH --gpus-per-node=8' '#SBATCH --exclusive' '#SBATCH --job-name=simulated-ranks-32768' \
+expect_gpus slurm '#SBATCH --gpus-per-node=2' '#SBATCH --exclusive' '#SBATCH --job-name=quick_study-ranks-8' \
   '#SBATCH --hint=nomultithread' '=(srun --kill-on-bad-exit=1 '
 expect_gpus flux '# flux: --gpus-per-slot=1' '--gpus-per-task=1 -o gpu-affinity=off)' '# flux: --exclusive'
-expect_gpus pbs ':ompthreads=1:ngpus=8' '#PBS -N simulated-ranks-32768' ':excl'
-begin asked
-launch jobs "$inputs/simulated.toml" --scheduler flux --machine "$inputs/machines/gpu_cluster.toml" \
-  --predict-by "$inputs/machines/cpu_cluster.toml" --ranks 16,32 --strategy fsdp -o jobs
-expect_code 0
-grep -q -- ' --machine [^ ]*/cpu_cluster.toml --ranks 16,32 --strategy fsdp ' "$here"/jobs/ranks-32.sh ||
-  fail "launches do not get what was asked for: $(grep run= "$here"/jobs/ranks-32.sh)"
-expect_files jobs
+expect_gpus pbs ':ompthreads=1:ngpus=2' '#PBS -N quick_study-ranks-8' ':excl'
 
 study wrong
 # rejects PIECE ARGUMENT...: the command fails with one line that contains PIECE.
@@ -144,15 +129,13 @@ rejects 'needs --ranks-per-node' --scheduler slurm -o jobs
 rejects '--ranks-per-node: 0 must be a whole number of at least 1' --scheduler slurm --ranks-per-node 0 -o jobs
 rejects '-o = .: must be a new or empty directory' --scheduler slurm --ranks-per-node 2 -o .
 rejects 'must be a path without spaces' --scheduler slurm --ranks-per-node 2 -o 'a b'
-rejects '--max-time = 1: must be at least 3, the minutes that case data-data1-b16-' "${good[@]}" --max-time 1
-sed 's/^ranks = 8192/ranks = 1/; s/^ranks = 8$/ranks = 1/' "$inputs/machines/cpu_cluster.toml" > "$here/small.toml"
-rejects 'mesh = data=2: needs 2 ranks; machine cpu_cluster has 1' "${good[@]}" --machine small.toml
+rejects '--max-time = 1: must be at least 3, the minutes that a case may take' "${good[@]}" --max-time 1
 printf '#!/bin/sh\n#SBATCH -n @rank@\n@run@\n' > "$here/site.template"
 rejects '--template = site.template:2: unknown placeholder @rank@; must be one of @cpus_per_node@,' "${good[@]}" \
   --template site.template
 printf '#!/bin/sh\n' > "$here/site.template"
 rejects 'must contain @run@' "${good[@]}" --template site.template
 rejects '--template = none: cannot be read' "${good[@]}" --template none
-expect_files site.template small.toml study.toml
+expect_files site.template study.toml
 
 conclude

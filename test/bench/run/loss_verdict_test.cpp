@@ -4,7 +4,6 @@
 #include <gtest/gtest.h>
 
 #include "bench/results/results_support.hpp"
-#include "bench/study/study_support.hpp"
 #include "results/result_parts.hpp"
 #include "run/references.hpp"
 
@@ -98,18 +97,6 @@ TEST(Documents, AResultIsReadAsItWasWritten) {
   EXPECT_TRUE(read.has_steps(2));
   EXPECT_FALSE(read.has_steps(3));
   EXPECT_FALSE(read.has_steps({})) << "all";
-}
-
-TEST(Documents, CountTheParametersOfEveryKindOfModel) {
-  Case point;
-  point.factors = {
-      {"strategy", "data"}, {"mesh", "data=1"}, {"global_batch", 32}, {"microbatches", 1}};
-  point.config.model.kind = ModelKind::residual_mlp;
-  point.config.model.residual_mlp = {
-      .input_width = 2, .width = 3, .inner_width = 5, .blocks = 1, .output_width = 1};
-  name_case(point);
-  EXPECT_EQ(new_result({}, point).facts.at("parameters"),
-            (2 * 3 + 3) + (3 + 3) + (3 * 5 + 5) + (5 * 3 + 3) + (3 * 1 + 1));
 }
 
 }  // namespace

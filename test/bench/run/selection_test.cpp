@@ -9,9 +9,9 @@
 #include <tessera/base/error.hpp>
 
 #include "bench/results/results_support.hpp"
-#include "bench/study/study_support.hpp"
 #include "expect_error.hpp"
 #include "run/launch.hpp"
+#include "temporary_directory.hpp"
 
 namespace tessera::bench {
 namespace {
@@ -57,12 +57,6 @@ TEST_F(Selection, GivesUpCasesInWhichLaunchesEnd) {
   EXPECT_EQ(select({.retry = {"ok"}, .give_up = 1})[2], What::run) << "as asked";
   of["c"] = result_with("ok", 1, 2);
   EXPECT_EQ(select({.give_up = 1})[2], What::keep) << "another launch has measured it";
-}
-
-TEST_F(Selection, RunsCasesWithoutAResult) {
-  EXPECT_EQ(select(), (std::vector{What::run, What::run, What::run}));
-  of["b"] = result_with("ok");
-  EXPECT_EQ(select(), (std::vector{What::run, What::keep, What::run}));
 }
 
 TEST_F(Selection, ContinuesACaseUntilEnoughLaunchesHaveMeasuredIt) {
@@ -121,7 +115,7 @@ TEST_F(Selection, RunsSkippedCasesOnceTheyApply) {
 }
 
 TEST_F(Selection, ADirectoryBelongsToOneStudy) {
-  const TemporaryDirectory directory;
+  const test::TemporaryDirectory directory;
   const ResultsDirectory results(directory.path());
   const StudyCases study = study_of(fake_results({}));
   results.prepare(study, false);

@@ -6,13 +6,13 @@
 
 #include <tessera/base/error.hpp>
 
-#include "bench/study/study_support.hpp"
+#include "temporary_directory.hpp"
 
 namespace tessera::bench {
 namespace {
 
 Study load(const std::string& text, bool small = false, std::vector<std::string> overrides = {}) {
-  const TemporaryDirectory directory;
+  const test::TemporaryDirectory directory;
   directory.write("base.toml", "[model]\nwidths = [2, 3, 1]\n[training]\nbatch_size = 16\n");
   return load_study({directory.write("sweep.toml", text), small, std::move(overrides)});
 }
@@ -152,7 +152,7 @@ TEST(Study, TheExampleOfTheReadmeIsValid) {
   const std::size_t begin = readme.find(opening) + opening.size();
   const std::size_t end = readme.find("```", begin);
   ASSERT_NE(end, std::string::npos);
-  const TemporaryDirectory directory;
+  const test::TemporaryDirectory directory;
   directory.write("large.toml", "[model]\nwidths = [2, 3, 1]\n[data]\nsamples = 4096\n");
   const std::string path = directory.write("example.toml", readme.substr(begin, end - begin));
   const std::vector<Case> cases = make_cases(load_study({path}));
