@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Plans of references, and predicted times of a study on a machine.
+// Plans of references.
 #pragma once
 
 #include <string>
