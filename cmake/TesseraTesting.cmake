@@ -62,14 +62,14 @@ function(add_serial_test name)
   endif()
 endfunction()
 
-# add_mpi_test(<name> COMMAND <target or program> [args...] RANKS <n>... [TWO_THREADS <n>...] [TIMEOUT <seconds>]
+# add_mpi_test(<name> COMMAND <target or program> [args...] [RANKS <n>...] [TWO_THREADS <n>...] [TIMEOUT <seconds>]
 #              [LABELS <label>...])
 # Adds a test <name>_np<n> for every number of ranks, also above the number of cores, and <name>_np<n>_threads2 for
 # those of TWO_THREADS.
 function(add_mpi_test name)
   cmake_parse_arguments(PARSE_ARGV 1 test "" "TIMEOUT" "COMMAND;LABELS;RANKS;TWO_THREADS")
   tessera_check_test_arguments(${name})
-  if(NOT test_RANKS)
+  if(NOT test_RANKS AND NOT test_TWO_THREADS)
     message(FATAL_ERROR "add_mpi_test(${name}): RANKS is missing")
   endif()
   list(POP_FRONT test_COMMAND program)

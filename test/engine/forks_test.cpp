@@ -6,7 +6,6 @@
 
 #include <gtest/gtest.h>
 
-#include <tessera/base/alias.hpp>
 #include <tessera/config/to_plan_input.hpp>
 #include <tessera/nn/layers/layers.hpp>
 
@@ -19,8 +18,6 @@ using train_test::Experiment;
 using train_test::for_strategies;
 using train_test::relative_difference;
 using train_test::to_host;
-using train_test::train_alone;
-using train_test::TrainedAlone;
 
 /// Compares one step of the engine on any list of layers with one rank in double.
 template <class T>
@@ -31,7 +28,7 @@ void expect_gradient_of_layers(const ModelSpec& model, Experiment setup, double 
   if (is_half_v<T>) setup.training.distributed.mixed_precision = MixedPrecision::bf16;
   setup.training.num_epochs = 1;
   setup.data.samples = setup.training.batch_size;
-  const TrainedAlone alone = train_alone(model, setup);
+  const train_test::Trained alone = train_test::train_layers(model, setup);
   const Config config{setup.model, setup.data, setup.training, {}};
   const Communicator world = Communicator::world();
   std::vector<Axis> axes;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Steps with one mistake in the plan or the batch. The comparisons that other tests make must
-// detect each.
+// Steps with one mistake in the plan or in the batch. The comparisons of
+// expect_trains_like_one_rank() must detect each.
 #include <algorithm>
 #include <functional>
 #include <set>
@@ -15,145 +15,175 @@
 #include <tessera/engine/local_tensors.hpp>
 #include <tessera/engine/replicas.hpp>
 
-#include "engine/strategy_support.hpp"
+#include "engine/serial_training.hpp"
 
 namespace tessera {
 namespace {
 
 using train_test::Axes;
 using train_test::Experiment;
+using train_test::of_kind;
 using train_test::on_mesh;
-using train_test::primes;
 using train_test::relative_difference;
+using train_test::to_host;
 
-/// Differences between two steps of SGD with a changed plan and one rank, in the gradient and in
-/// the parameters, and the results of the other checks.
-struct Seen {
-  double gradients = 0;
-  double parameters = 0;
-  bool traffic_as_planned = false;
-  bool replicas_equal = false;
-};
+Size num_ranks() { return Communicator::world().size(); }
+bool is_even() { return num_ranks() % 2 == 0; }
 
-constexpr double equal = 1e-12;
-constexpr double wide_margin = 1e-3;
-constexpr double first_bias = 0.5;  ///< not zero, so that biases matter from the first step on
-
-Experiment experiment(const Axes& axes, const std::string& strategy) {
-  Experiment setup = primes(13);
+Experiment mlp_on(const Axes& axes, const char* strategy) {
+  Experiment setup = train_test::primes(13);
   setup.model.dtype = DType::float64;
   setup.training.optimizer.kind = OptimizerKind::sgd;
   setup.training.learning_rate = 0.1;
-  setup.training.num_epochs = 2;
-  setup.training.check_replicas_every = 1;
-  setup.data.samples = 13;
-  return on_mesh(setup, axes, strategy);
+  setup.training.distributed.bucket_bytes = 1;
+  return train_test::with_options_that_act(on_mesh(setup, axes, strategy));
 }
 
-std::vector<double> first_parameters(const ModelSpec& model, const MlpConfig& config) {
-  std::vector<double> all = train_test::initial_parameters(config);
-  auto at = all.begin();
-  for (const LayerSpec& layer : model.layers)
-    for (const ParameterSpec& parameter : layer.parameters) {
-      const auto end = at + num_elements(parameter.shape);
-      if (parameter.name == "bias") std::fill(at, end, first_bias);
-      at = end;
-    }
-  return all;
+Experiment on_data(const char* strategy) { return mlp_on({{"data", num_ranks()}}, strategy); }
+Experiment on_model() { return mlp_on({{"model", num_ranks()}}, "tensor"); }
+
+/// Two positions on each rank of `context`.
+Experiment sequences(ContextAttention attention) {
+  Experiment setup = of_kind(ModelKind::transformer, DataKind::copy_task, LossKind::cross_entropy);
+  setup.model.transformer = {
+      .vocabulary = 11, .context = 2 * num_ranks(), .width = 16, .heads = 4, .blocks = 1};
+  setup.training.distributed.context_attention = attention;
+  return on_mesh(setup, {{"context", num_ranks()}}, "data");
 }
 
-/// Sets the part of every bias that this rank keeps.
-void set_biases(const Plan& plan, Size rank, const Engine<double>& engine) {
-  for (const LocalTensor<double>& tensor : local_tensors(plan, rank, engine, TensorRole::parameter))
-    if (tensor.slot.shape.size() == 1) Kokkos::deep_copy(tensor.values, first_bias);
+Experiment fields() {
+  Experiment setup = of_kind(ModelKind::fno, DataKind::darcy, LossKind::relative_l2);
+  const Size modes = num_ranks() % 3 == 0 ? 3 : 2;
+  setup.model.fno = {
+      .grid = 2 * modes + 1, .modes = modes, .width = 3, .layers = 1, .projection = 5};
+  return on_mesh(setup, {{"context", num_ranks()}}, "data");
 }
 
-bool replicas_equal(const Plan& plan, const Mesh& mesh, const Engine<double>& engine) {
-  try {
-    ReplicaCheck<double>(plan, mesh, engine)(2);
-    return true;
-  } catch (const Error&) {
-    return false;
-  }
+Experiment split_experts() {
+  Experiment setup = sequences(ContextAttention::gather);
+  setup.model.transformer.experts = 5;
+  setup.training.distributed.mesh_shape.clear();
+  setup.training.distributed.mesh_axis_names.clear();
+  return on_mesh(setup, {{"data", 2}, {"expert", num_ranks() / 2}}, "data");
+}
+
+Experiment ignored_targets() {
+  Experiment setup = of_kind(ModelKind::transformer, DataKind::copy_task, LossKind::cross_entropy);
+  setup.model.transformer = {.vocabulary = 3, .context = 5, .width = 12, .heads = 6, .blocks = 1};
+  setup.training.ignore_index = 1;
+  return on_mesh(setup, {{"data", num_ranks()}}, "data");
 }
 
 using ChangePlan = std::function<void(Plan&)>;
 using ChangeBatch = std::function<void(Batch<double>&)>;
 
-Seen run(const Experiment& setup, const ChangePlan& change, const ChangeBatch& change_batch = {}) {
-  using namespace train_test;
-  const Samples<double> all = samples_of<double>(setup);
-  const Config config{setup.model, setup.data, setup.training, {}};
-  const MeshShape shape = resolve_mesh(config, Communicator::world().size());
-  const Plan plan = make_plan(plan_input(config, shape));
-  Reference reference(setup.model, setup.training,
-                      first_parameters(plan.input.model, setup.model.mlp));
-  reference.fit(to_table(all.x), to_table(all.y));
+/// The results of the comparisons after some steps.
+struct Seen {
+  double numbers = 0;  ///< difference to one rank, of gradients or parameters
+  bool traffic = false,
+       replicas = false;  ///< calls differ from the plan, and copies from each other
+};
 
+constexpr double equal = 1e-11, wide_margin = 1e-3;
+
+bool replicas_differ(const Plan& plan, const Mesh& mesh, const Engine<double>& engine) {
+  try {
+    ReplicaCheck<double>(plan, mesh, engine)(1);
+    return false;
+  } catch (const Error&) {
+    return true;
+  }
+}
+
+Seen steps_with(Experiment setup, const ChangePlan& change, const ChangeBatch& change_batch) {
+  constexpr Size steps = 4;  // biases, which begin with zero, matter after the first
+  setup.training.num_epochs = steps;
+  setup.data.samples = setup.training.batch_size;
+  setup.training.check_replicas_every = 1;
+  const Config config{setup.model, setup.data, setup.training, {}};
+  const MeshShape shape = resolve_mesh(config, num_ranks());
+  const Plan plan = make_plan(plan_input(config, shape));
   Plan changed = plan;
-  change(changed);
+  if (change) change(changed);
   const Communicator world = Communicator::world();
   const Mesh mesh(world, shape);
   Engine<double> engine(changed, mesh, StepOptions::of(setup.training));
-  set_biases(plan, mesh.rank(), engine);
   const Dataset<double> data = Dataset<double>::generate(plan, mesh.rank(), setup.data);
   Batch<double> batch = data.batch(0);
   if (change_batch) change_batch(batch);
   world.ledger().reset();
-  for (int step = 0; step < 2; ++step) engine.step(batch, 0, setup.training.learning_rate);
+  for (Size step = 0; step < steps; ++step) engine.step(batch, 0, setup.training.learning_rate);
   Seen seen;
-  seen.traffic_as_planned = world.ledger().rows() == planned_traffic({{&plan, 2, 0}}, mesh.rank());
-  const auto whole = [&](TensorRole role) {
-    return to_host(whole_tensors(plan, mesh, engine, role));
+  seen.traffic = world.ledger().rows() != planned_traffic({{&plan, steps, 0}}, mesh.rank());
+  const auto difference = [&](TensorRole role, const std::vector<double>& alone) {
+    return relative_difference(to_host(whole_tensors(plan, mesh, engine, role)), alone);
   };
-  seen.gradients = relative_difference(whole(TensorRole::gradient), reference.gradients());
-  seen.parameters = relative_difference(whole(TensorRole::parameter), reference.parameters());
-  seen.replicas_equal = replicas_equal(plan, mesh, engine);
+  const train_test::Trained alone = train_test::train_layers(setup);
+  seen.numbers = std::max(difference(TensorRole::gradient, alone.gradients),
+                          difference(TensorRole::parameter, alone.parameters));
+  seen.replicas = replicas_differ(plan, mesh, engine);
   return seen;
-}
-
-/// Expects that the comparison succeeds without the change.
-void expect_right(const Experiment& setup) {
-  const Seen seen = run(setup, [](Plan&) {});
-  EXPECT_LE(seen.gradients, equal);
-  EXPECT_LE(seen.parameters, equal);
-  EXPECT_TRUE(seen.traffic_as_planned);
-  EXPECT_TRUE(seen.replicas_equal);
-}
-
-Seen run_changed(const Experiment& setup, const ChangePlan& change,
-                 const ChangeBatch& change_batch = {}) {
-  expect_right(setup);
-  return run(setup, change, change_batch);
 }
 
 std::vector<ListedAction>& actions_of(Plan& plan) { return plan.stages.front().actions; }
 
-/// Removes the calls of one type, or only those on one bucket.
-template <class Call>
-ChangePlan without(Size bucket = -1) {
+using Slots = std::vector<Slot>;
+
+/// Removes the actions for which f(action, slots) is true.
+template <class F>
+ChangePlan leave_out(const F& f) {
   return [=](Plan& plan) {
-    const auto left_out = [&](const ListedAction& a) {
-      const Call* const call = a.as<Call>();
-      return call != nullptr && (bucket < 0 || call->bucket == bucket);
-    };
-    ASSERT_GT(std::erase_if(actions_of(plan), left_out), 0u) << Call::name;
+    const Slots& slots = plan.stages.front().slots;
+    ASSERT_GT(std::erase_if(actions_of(plan), [&](const auto& a) { return f(a, slots); }), 0U);
   };
 }
 
+/// Removes the calls of one type, or only those on one bucket.
 template <class Call>
-ChangePlan twice() {
+ChangePlan without(Size bucket = -1) {
+  return leave_out([=](const ListedAction& a, const Slots&) {
+    const Call* const call = a.as<Call>();
+    return call != nullptr && (bucket < 0 || call->bucket == bucket);
+  });
+}
+
+/// Changes the first action for which f(action, plan) is true.
+template <class F, class Change>
+ChangePlan change_first(const F& f, const Change& change) {
   return [=](Plan& plan) {
-    const auto at = std::find_if(actions_of(plan).begin(), actions_of(plan).end(),
-                                 [](const ListedAction& a) { return a.as<Call>() != nullptr; });
-    ASSERT_NE(at, actions_of(plan).end()) << Call::name;
-    const ListedAction again = *at;
-    actions_of(plan).insert(at, again);
+    auto& actions = actions_of(plan);
+    const auto at = std::find_if(actions.begin(), actions.end(),
+                                 [&](const ListedAction& a) { return f(a, plan); });
+    ASSERT_NE(at, actions.end());
+    change(actions, at);
   };
+}
+
+const auto erase = [](auto& actions, const auto& at) { actions.erase(at); };
+const auto repeat = [](auto& actions, const auto& at) {
+  const ListedAction again = *at;
+  actions.insert(at, again);
+};
+
+template <class Call>
+bool is_a(const ListedAction& a, const Plan&) {
+  return a.as<Call>() != nullptr;
 }
 
 bool is_partial(const Plan& plan, const Slot& slot) {
   return placement_along("model", slot.placements, plan.input.mesh).is_partial();
+}
+
+bool sums_input_gradient(const ListedAction& a, const Plan& plan) {
+  const auto* move = a.as<Move>();
+  if (move == nullptr) return false;
+  const Slot& from = plan.stages.front().slots[move->from];
+  return from.role == TensorRole::gradient && is_partial(plan, from);
+}
+
+bool reduces_experts(const ListedAction& a, const Plan&) {
+  const auto* reduce = a.as<Reduce>();
+  return reduce != nullptr && reduce->ranks == RankSet::expert_replica;
 }
 
 /// Applies bias and activation to the terms before their sum.
@@ -170,34 +200,6 @@ void activate_before_reduction(Plan& plan) {
     ++i, ++swapped;
   }
   ASSERT_EQ(swapped, 2);
-}
-
-/// Removes the redistribution that sums a layer's input gradient.
-void without_gradient_sum(Plan& plan) {
-  const std::vector<Slot>& slots = plan.stages.front().slots;
-  const auto is_sum = [&](const ListedAction& a) {
-    const auto* move = a.as<Move>();
-    return move != nullptr && slots[move->from].role == TensorRole::gradient &&
-           is_partial(plan, slots[move->from]);
-  };
-  std::vector<ListedAction>& actions = actions_of(plan);
-  const auto first = std::find_if(actions.begin(), actions.end(), is_sum);
-  ASSERT_NE(first, actions.end());
-  actions.erase(first);
-}
-
-Size ranks() { return Communicator::world().size(); }
-
-TEST(Mutations, MeanOfMeansIsSeen) {
-  if (ranks() == 1) GTEST_SKIP() << "one rank has one mean";
-  for (const char* strategy : {"data", "zero1", "zero2", "fsdp"}) {
-    SCOPED_TRACE(strategy);
-    const Seen seen = run_changed(
-        experiment({{"data", ranks()}}, strategy), [](Plan&) {},
-        [](Batch<double>& batch) { batch.global_samples = batch.samples * ranks(); });
-    EXPECT_GT(seen.gradients, wide_margin);
-    EXPECT_GT(seen.parameters, wide_margin / 10);
-  }
 }
 
 /// Gives all microbatches the same memory for the values that they save for the backward pass.
@@ -218,99 +220,146 @@ void save_one_microbatch(Plan& plan) {
   ASSERT_GT(shrunk, 0);
 }
 
-TEST(Mutations, AStageThatOverwritesSavedValuesIsSeen) {
-  if (ranks() == 1 || ranks() > 4)
-    GTEST_SKIP() << "there are five layers, and the last stage saves nothing";
-  for (const PipelineSchedule schedule : {PipelineSchedule::gpipe, PipelineSchedule::one_f_one_b}) {
-    SCOPED_TRACE(name_of(schedule));
-    Experiment setup = experiment({{"pipeline", ranks()}}, "data");
-    setup.training.microbatches = 4;
-    setup.training.distributed.schedule = schedule;
-    const Seen seen = run_changed(setup, save_one_microbatch);
-    EXPECT_GT(seen.gradients, wide_margin);
-    EXPECT_TRUE(seen.traffic_as_planned);
-  }
+/// The softmax begins again, as if there were no parts before.
+void forget_earlier_parts(Plan& plan) {
+  for (ListedAction& listed : actions_of(plan))
+    if (auto* forward = std::get_if<Forward>(&listed.action))
+      if (forward->ring_part == 1) forward->ring_part = 0;
 }
 
-TEST(Mutations, BiasAddedOnEveryRankOfModelIsSeen) {
-  if (ranks() == 1) GTEST_SKIP() << "one rank sums nothing";
-  Experiment setup = experiment({{"model", ranks()}}, "tensor");
-  setup.model.mlp.activation = Activation::identity;  // only the bias is then wrong
-  const Seen seen = run_changed(setup, activate_before_reduction);
-  EXPECT_GT(seen.gradients, wide_margin);
-  EXPECT_TRUE(seen.traffic_as_planned) << "only the numbers differ";
-  EXPECT_TRUE(seen.replicas_equal);
-}
+/// Each rank believes that it has other positions than its rows.
+void flip_zigzag(Plan& plan) { plan.input.zigzag = !plan.input.zigzag; }
 
-TEST(Mutations, MissingReductionOfALayersInputGradientIsSeen) {
-  if (ranks() == 1) GTEST_SKIP() << "one rank sums nothing";
-  const Seen seen = run_changed(experiment({{"model", ranks()}}, "tensor"), without_gradient_sum);
-  EXPECT_GT(seen.gradients, wide_margin);
-  EXPECT_FALSE(seen.traffic_as_planned);
-}
+struct Mutation {
+  std::string name;
+  Experiment setup;
+  ChangePlan change;
+  Seen seen;  ///< numbers: not 0 if they differ
+  ChangeBatch change_batch{};
+};
 
-TEST(Mutations, MissingReductionOverOneOfTwoDataAxesIsSeen) {
-  if (ranks() % 2 != 0) GTEST_SKIP() << "needs two axes";
-  const Axes axes = {{"data", 2}, {"fsdp", ranks() / 2}};
-  const Seen seen = run_changed(experiment(axes, "hybrid"), without<Reduce>());
-  EXPECT_GT(seen.gradients, wide_margin);
-  EXPECT_GT(seen.parameters, wide_margin / 10);
-  EXPECT_FALSE(seen.traffic_as_planned);
-  EXPECT_FALSE(seen.replicas_equal);
-}
-
-TEST(Mutations, ReductionOfOneUnitLeftOutIsSeen) {
-  if (ranks() == 1) GTEST_SKIP() << "one rank reduces nothing";
-  for (const char* strategy : {"zero1", "zero2", "fsdp"}) {
-    SCOPED_TRACE(strategy);
-    Experiment setup = experiment({{"data", ranks()}}, strategy);
-    if (strategy != std::string("fsdp")) setup.training.distributed.bucket_bytes = 1;
-    const Seen seen = run_changed(setup, without<ReduceScatter>(1));
-    EXPECT_GT(seen.gradients, wide_margin);
-    EXPECT_FALSE(seen.traffic_as_planned);
-  }
-}
-
-// Adam normalizes the gradient and would hide the mistake; the number of calls shows it in any
-// case.
-TEST(Mutations, ExtraAllReduceIsSeen) {
-  if (ranks() == 1) GTEST_SKIP() << "one rank reduces nothing";
-  const Seen seen = run_changed(experiment({{"data", ranks()}}, "data"), twice<Reduce>());
-  EXPECT_GT(seen.gradients, wide_margin);
-  EXPECT_FALSE(seen.traffic_as_planned);
-  EXPECT_TRUE(seen.replicas_equal) << "all ranks make the same mistake";
-}
-
-TEST(Mutations, ExtraGatherIsSeenInTheTrafficAlone) {
-  if (ranks() == 1) GTEST_SKIP() << "one rank gathers nothing";
-  const Seen seen = run_changed(experiment({{"data", ranks()}}, "zero1"), twice<Gather>());
-  EXPECT_LE(seen.gradients, equal);
-  EXPECT_LE(seen.parameters, equal);
-  EXPECT_FALSE(seen.traffic_as_planned);
-}
-
-TEST(Mutations, StaleParametersAreSeen) {
-  if (ranks() == 1) GTEST_SKIP() << "one rank gathers nothing";
-  Experiment setup = experiment({{"data", ranks()}}, "zero2");
-  setup.training.distributed.bucket_bytes = 1;
-  const Seen seen = run_changed(setup, without<Gather>(1));
-  EXPECT_GT(seen.gradients, wide_margin / 10);
-  EXPECT_FALSE(seen.traffic_as_planned);
-  EXPECT_FALSE(seen.replicas_equal);
-}
-
-TEST(Mutations, MicrobatchWhoseGradientIsNotReducedIsSeen) {
-  if (ranks() == 1) GTEST_SKIP() << "one rank reduces nothing";
-  Experiment setup = experiment({{"data", ranks()}}, "zero2");
+std::vector<Mutation> mutations_of_calls() {
+  std::vector<Mutation> all;
+  const Seen numbers{1, false, false}, calls{1, true, false}, copies{1, true, true};
+  for (const char* strategy : {"data", "zero1", "zero2", "fsdp"})
+    all.push_back({std::string("a mean of means, ") + strategy,
+                   on_data(strategy),
+                   {},
+                   numbers,
+                   [](auto& batch) { batch.global_samples = batch.samples * num_ranks(); }});
+  for (const char* strategy : {"zero1", "zero2", "fsdp"})
+    all.push_back({std::string("a unit that is not reduced, ") + strategy, on_data(strategy),
+                   without<ReduceScatter>(1), calls});
+  all.push_back(
+      {"a repeated all-reduce", on_data("data"), change_first(is_a<Reduce>, repeat), calls});
+  all.push_back({"a repeated gather",
+                 on_data("zero1"),
+                 change_first(is_a<Gather>, repeat),
+                 {0, true, false}});
+  all.push_back({"stale parameters", on_data("zero2"), without<Gather>(1), copies});
+  Experiment setup = on_data("zero2");
   setup.training.microbatches = 3;
-  setup.training.batch_size = setup.data.samples = 3 * ranks();  // one sample in each microbatch
-  const Seen seen = run_changed(setup, [](Plan& plan) {
-    std::erase_if(actions_of(plan), [](const ListedAction& a) {
-      return a.as<ReduceScatter>() != nullptr && a.microbatch == 2;
-    });
-  });
-  EXPECT_GT(seen.gradients, wide_margin);
-  EXPECT_FALSE(seen.traffic_as_planned);
+  setup.training.batch_size = 3 * num_ranks();  // one sample in each microbatch
+  all.push_back({"a microbatch that is not reduced", setup,
+                 leave_out([](const ListedAction& a, const Slots&) {
+                   return a.as<ReduceScatter>() != nullptr && a.microbatch == 2;
+                 }),
+                 calls});
+  if (is_even())
+    all.push_back({"no reduction over one of two axes",
+                   mlp_on({{"data", 2}, {"fsdp", num_ranks() / 2}}, "hybrid"), without<Reduce>(),
+                   copies});
+  all.push_back({"a missing sum of an input's gradient", on_model(),
+                 change_first(sums_input_gradient, erase), copies});
+  setup = on_model();
+  setup.model.mlp.activation = Activation::identity;  // only the bias is then wrong
+  all.push_back({"a bias on each rank of model", setup, activate_before_reduction, numbers});
+  if (num_ranks() <= 4)  // of five layers; the last stage saves nothing
+    for (const PipelineSchedule schedule :
+         {PipelineSchedule::gpipe, PipelineSchedule::one_f_one_b}) {
+      setup = mlp_on({{"pipeline", num_ranks()}}, "data");
+      setup.training.microbatches = 4;
+      setup.training.distributed.schedule = schedule;
+      all.push_back({"saved values that are overwritten", setup, save_one_microbatch, numbers});
+    }
+  return all;
+}
+
+std::vector<Mutation> mutations_of_positions_and_experts() {
+  const Seen numbers{1, false, false}, calls{1, true, false};
+  const Experiment gather = sequences(ContextAttention::gather),
+                   ring = sequences(ContextAttention::ring);
+  std::vector<Mutation> all{
+      {"a softmax that forgets earlier parts", ring, forget_earlier_parts, numbers},
+      {"a part of the ring left out", ring, leave_out([](const ListedAction& a, const Slots&) {
+         const auto* forward = a.as<Forward>();
+         return forward != nullptr && forward->ring_part == 1;
+       }),
+       numbers},
+      {"gradients of keys that others drop", ring,
+       leave_out([](const ListedAction& a, const Slots& slots) {
+         const auto* sum = a.as<Accumulate>();
+         return sum != nullptr && sum->adds &&
+                slots[sum->to].path.ends_with("keys_values.gradient");
+       }),
+       numbers},
+      {"rows of other positions, gathered", gather, flip_zigzag, numbers},
+      {"rows of other positions in a ring", ring, flip_zigzag, numbers},
+      {"rows of other points of a grid", fields(), flip_zigzag, numbers},
+      {"norms of parts of samples", fields(),
+       leave_out([](const ListedAction& a, const Slots& slots) {
+         const auto* move = a.as<Move>();
+         return move != nullptr && slots[move->from].path == "loss/terms";
+       }),
+       calls},
+      {"gradients of own positions", gather, without<Reduce>(), {1, true, true}},
+      {"a count of own targets", ignored_targets(),
+       [](Plan& plan) {
+         std::get<CountTargets>(actions_of(plan).front().action).ranks = RankSet::model;
+       },
+       calls}};
+  if (4 % num_ranks() == 0)
+    all.push_back({"rows of other positions, exchanged", sequences(ContextAttention::all_to_all),
+                   flip_zigzag, numbers});
+  if (!is_even() || num_ranks() < 4) return all;
+  const auto of_other_ranks = [](auto&, const auto& at) {
+    std::get<Reduce>(at->action).ranks = RankSet::replica;
+  };
+  all.push_back({"experts that are not reduced",
+                 split_experts(),
+                 change_first(reduces_experts, erase),
+                 {1, true, true}});
+  all.push_back({"experts that are reduced over other ranks", split_experts(),
+                 change_first(reduces_experts, of_other_ranks), calls});
+  all.push_back({"samples that do not reach their experts", split_experts(),
+                 change_first(is_a<Move>, erase), calls});
+  return all;
+}
+
+void expect_seen(const std::vector<Mutation>& mutations) {
+  for (const Mutation& mutation : mutations) {
+    SCOPED_TRACE(mutation.name);
+    const Seen right = steps_with(mutation.setup, {}, {});
+    EXPECT_LE(right.numbers, equal);
+    EXPECT_FALSE(right.traffic || right.replicas);
+    const Seen wrong = steps_with(mutation.setup, mutation.change, mutation.change_batch);
+    if (mutation.seen.numbers > 0)
+      EXPECT_GT(wrong.numbers, wide_margin);
+    else
+      EXPECT_LE(wrong.numbers, equal);
+    EXPECT_EQ(wrong.traffic, mutation.seen.traffic);
+    EXPECT_EQ(wrong.replicas, mutation.seen.replicas);
+  }
+}
+
+TEST(Mutations, OfCallsAndMemoryAreSeen) {
+  if (num_ranks() == 1) GTEST_SKIP() << "one rank makes no call";
+  expect_seen(mutations_of_calls());
+}
+
+TEST(Mutations, OfPositionsAndExpertsAreSeen) {
+  if (num_ranks() == 1) GTEST_SKIP() << "one rank makes no call";
+  expect_seen(mutations_of_positions_and_experts());
 }
 
 }  // namespace

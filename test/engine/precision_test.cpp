@@ -1,139 +1,47 @@
 // SPDX-License-Identifier: Apache-2.0
-// Mixed precision under every strategy: losses equal those of one rank in the same precision,
-// traffic and memory are as planned, and all ranks skip the same steps.
+// Rounding and loss scaling in mixed precision.
 #include <string>
 #include <vector>
 
 #include <gtest/gtest.h>
 
-#include <tessera/base/alias.hpp>
+#include <tessera/config/config_rules.hpp>
+#include <tessera/config/to_plan_input.hpp>
 
 #include "engine/error_everywhere.hpp"
-#include "engine/precision_support.hpp"
-#include "engine/strategy_support.hpp"
+#include "engine/one_rank.hpp"
 
 namespace tessera {
 namespace {
 
-using train_test::expect_like_alone;
 using train_test::Experiment;
 using train_test::for_strategies;
-using train_test::in_precision;
+using train_test::in_type;
+using train_test::on_mesh;
 using train_test::primes;
 using train_test::relative_difference;
 using train_test::roundoff;
-using train_test::ShortTraining;
 using train_test::to_host;
-using train_test::train_alone;
-using train_test::train_short;
+using train_test::trained_alone;
 
 template <class T>
 class PrecisionOf : public testing::Test {};
 using ShortTypes = testing::Types<BFloat16, Float16>;
 TYPED_TEST_SUITE(PrecisionOf, ShortTypes);
 
-/// Expects that runs agree to a unit roundoff and that float32 differs by more.
-template <class T>
-void expect_like_one_rank_in_precision(const Experiment& base) {
-  const ShortTraining alone = train_alone<T>(base), wide = train_alone<float>(base);
-  EXPECT_GT(relative_difference(alone.parameters, wide.parameters), roundoff<T> / 50);
-  EXPECT_LE(relative_difference(alone.losses, wide.losses), 20 * roundoff<T>);
-  EXPECT_EQ(alone.skipped_steps, 0);
-  for_strategies(in_precision<T>(base), [&](const Experiment& setup, const std::string& what) {
-    SCOPED_TRACE(what);
-    expect_like_alone<T>(train_short<T>(setup), alone);
-  });
-}
-
-TYPED_TEST(PrecisionOf, TrainsLikeOneRankWithEvenAndUnevenBatchesAndMicrobatches) {
-  for (const bool even : {true, false}) {
-    Experiment base = primes(even ? 16 : 13);
-    base.training.optimizer.kind = OptimizerKind::sgd;
-    base.training.learning_rate = 0.1;
-    base.training.microbatches = even ? 1 : 3;
-    base.training.distributed.overlap = !even;
-    base.training.distributed.bucket_bytes = even ? 1 << 20 : 300;
-    SCOPED_TRACE(testing::Message() << "batch " << base.training.batch_size);
-    expect_like_one_rank_in_precision<TypeParam>(base);
-  }
-}
-
-TYPED_TEST(PrecisionOf, TrainsResidualsWithSplitRowsAndRecomputation) {
-  for (const bool rows : {false, true}) {
-    Experiment base = primes(13);
-    base.model.kind = ModelKind::residual_mlp;
-    base.model.mlp.widths.clear();
-    base.model.mlp.activation = Activation::gelu;
-    base.model.residual_mlp = {3, 11, 13, 3, 2};
-    base.training.optimizer.kind = OptimizerKind::sgd;
-    base.training.microbatches = 2;
-    base.training.clip = {.global_norm = 0.5, .value = 0.3};
-    const ShortTraining alone = train_alone<TypeParam>(base);
-    EXPECT_EQ(alone.skipped_steps, 0);
-    for_strategies(in_precision<TypeParam>(base), [&](Experiment setup, const std::string& what) {
-      if (setup.training.distributed.mesh_axis_names.back() == "model")
-        setup.training.distributed.sequence_parallel = rows;
-      setup.training.activation_checkpointing.units = rows ? 2 : 0;
-      SCOPED_TRACE(testing::Message() << what << ", rows " << rows);
-      expect_like_alone<TypeParam>(train_short<TypeParam>(setup), alone);
-    });
-  }
-}
-
-TYPED_TEST(PrecisionOf, TrainsOnPipelines) {
-  const Size ranks = Communicator::world().size();
-  std::vector<train_test::Axes> meshes;
-  if (ranks <= 4) meshes.push_back({{"pipeline", ranks}});
-  if (ranks % 2 == 0 && ranks > 2)
-    for (const char* beside : {"data", "fsdp", "model"})
-      meshes.push_back({{"pipeline", 2}, {beside, ranks / 2}});
-  Experiment base = primes(13);
+/// The experiment table compares meshes with one rank in the same precision.
+TYPED_TEST(PrecisionOf, RoundsButNotMuch) {
+  Experiment base = primes(16);
   base.training.optimizer.kind = OptimizerKind::sgd;
-  const ShortTraining alone = train_alone<TypeParam>(base);
-  EXPECT_EQ(alone.skipped_steps, 0);
-  for (const train_test::Axes& axes : meshes)
-    for (const char* strategy : {"data", "zero1", "fsdp"})
-      for (const PipelineSchedule schedule :
-           {PipelineSchedule::one_f_one_b, PipelineSchedule::zero_bubble}) {
-        if (!train_test::suits(strategy, MeshShape(axes))) continue;
-        Experiment setup = train_test::on_mesh(in_precision<TypeParam>(base), axes, strategy);
-        setup.training.microbatches = 3;
-        setup.training.distributed.schedule = schedule;
-        SCOPED_TRACE(MeshShape(axes).to_string() + " " + strategy);
-        expect_like_alone<TypeParam>(train_short<TypeParam>(setup), alone);
-      }
-}
-
-TYPED_TEST(PrecisionOf, WarmStepAllocatesNothingAndReplicasStayEqual) {
-  Experiment base = in_precision<TypeParam>(primes(13));
-  base.training.microbatches = 2;
-  base.training.check_replicas_every = 1;
-  for_strategies(base, [&](const Experiment& setup, const std::string& what) {
-    SCOPED_TRACE(what);
-    train_test::expect_no_allocation_when_warm<TypeParam>(setup);
-  });
-}
-
-TYPED_TEST(PrecisionOf, PredictsInFloat) {
-  for_strategies(in_precision<TypeParam>(primes(13)), [&](const Experiment& setup,
-                                                          const std::string& what) {
-    SCOPED_TRACE(what);
-    const train_test::Samples<float> all = train_test::samples_of<float>(setup);
-    Trainer<TypeParam> trainer(setup.model, setup.training);
-    trainer.fit(setup.data);
-    const Matrix<float> predicted = trainer.predict(all.x);
-    const std::vector<double> values = to_host(Vector<float>(predicted.data(), predicted.span()));
-    const std::vector<double> targets = to_host(Vector<float>(all.y.data(), all.y.span()));
-    double sum = 0;
-    for (std::size_t i = 0; i < values.size(); ++i)
-      sum += (values[i] - targets[i]) * (values[i] - targets[i]);
-    const double loss = trainer.evaluate(all.x, all.y);
-    EXPECT_NEAR(loss, sum / static_cast<double>(values.size()), 1e-5 * loss);
-  });
+  base.training.learning_rate = 0.1;
+  const auto &narrow = trained_alone(in_type<TypeParam>(base)), &wide = trained_alone(base);
+  EXPECT_GT(relative_difference(narrow.parameters, wide.parameters), roundoff<TypeParam> / 50);
+  EXPECT_LE(relative_difference(narrow.losses, wide.losses), 20 * roundoff<TypeParam>);
+  EXPECT_EQ(narrow.skipped_steps, 0);
 }
 
 TYPED_TEST(PrecisionOf, TrainerOfAnotherTypeIsRejected) {
-  const Experiment setup = in_precision<TypeParam>(primes(13));
+  const Experiment setup = in_type<TypeParam>(primes(13));
   const std::string message =
       train_test::error_everywhere([&] { Trainer<float> trainer(setup.model, setup.training); });
   EXPECT_NE(message.find("distributed.mixed_precision"), std::string::npos) << message;
@@ -175,7 +83,7 @@ struct Overflowing {
 };
 
 TEST(LossScaling, AnOverflowOnOneRankSkipsTheStepOnAllOfThem) {
-  Experiment base = in_precision<Float16>(primes(16));
+  Experiment base = in_type<Float16>(primes(16));
   base.training.clip.global_norm = 0.5;
   for_strategies(base, [&](const Experiment& setup, const std::string& what) {
     SCOPED_TRACE(what);
@@ -195,16 +103,13 @@ TEST(LossScaling, AnOverflowOnOneRankSkipsTheStepOnAllOfThem) {
 }
 
 TEST(LossScaling, AnOverflowAtTheLeastScaleIsAnErrorOnAllRanks) {
-  for_strategies(
-      in_precision<Float16>(primes(16)), [&](const Experiment& setup, const std::string& what) {
-        SCOPED_TRACE(what);
-        Overflowing run(setup);
-        for (int step = 0; step < 15; ++step) run.bad_step();
-        EXPECT_EQ(run.engine.loss_scale().value(), 1);
-        const std::string message =
-            train_test::error_everywhere([&] { run.bad_step(); }, ExitCode::wrong_result);
-        EXPECT_NE(message.find("gradient of step 16 is not finite"), std::string::npos) << message;
-      });
+  Overflowing run(
+      on_mesh(in_type<Float16>(primes(16)), {{"fsdp", Communicator::world().size()}}, "fsdp"));
+  for (int step = 0; step < 15; ++step) run.bad_step();
+  EXPECT_EQ(run.engine.loss_scale().value(), 1);
+  const std::string message =
+      train_test::error_everywhere([&] { run.bad_step(); }, ExitCode::wrong_result);
+  EXPECT_NE(message.find("gradient of step 16 is not finite"), std::string::npos) << message;
 }
 
 /// Without scaling, float16 would round these gradients to zero.
@@ -215,7 +120,7 @@ TEST(LossScaling, KeepsSmallGradients) {
   base.data.kind = DataKind::random;
   base.model.mlp.widths = {3, 5, 2000};
   base.training.batch_size = 16;
-  const ShortTraining wide = train_alone<float>(base), narrow = train_alone<Float16>(base);
+  const auto &narrow = trained_alone(in_type<Float16>(base)), &wide = trained_alone(base);
   // Elements of the loss's gradient are about 2 / (16 * 2000) = 6e-5 times a difference. Small ones
   // are less than the smallest normal number of float16, 6e-5.
   EXPECT_LE(relative_difference(narrow.parameters, wide.parameters), roundoff<Float16>);

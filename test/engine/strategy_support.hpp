@@ -77,27 +77,4 @@ void for_strategies(const Experiment& base, const F& f) {
     }
 }
 
-/// Expects that losses, the last gradient and parameters equal those of Reference, and that traffic
-/// and memory are as planned. Collective.
-template <class T>
-void expect_trains_like_one_rank(const Experiment& setup, double tolerance) {
-  const Samples<T> all = samples_of<T>(setup);
-  Reference reference = reference_of(setup);
-  const auto losses = reference.fit(to_table(all.x), to_table(all.y));
-  Trainer<T> trainer = trainer_of<T>(setup);
-  const TrainingMetrics metrics = trainer.fit(setup.data);
-  EXPECT_LE(relative_difference(metrics.epoch_losses, losses), tolerance);
-  // A gradient element near zero may move a parameter by a whole step of Adam in either direction.
-  const bool adam = setup.training.optimizer.kind == OptimizerKind::adam;
-  EXPECT_LE(
-      relative_difference(to_host(trainer.gather(TensorRole::gradient)), reference.gradients()),
-      (adam ? 30 : 3) * tolerance);
-  const std::vector<double> parameters = to_host(trainer.gather());
-  EXPECT_LE(relative_difference(parameters, reference.parameters()), 10 * tolerance);
-  EXPECT_EQ(plan_violation(metrics), "");
-  std::vector<double> numbers = parameters;
-  numbers.insert(numbers.end(), metrics.epoch_losses.begin(), metrics.epoch_losses.end());
-  expect_same_on_all_ranks(trainer.mesh().world(), numbers, "parameters or losses");
-}
-
 }  // namespace tessera::train_test

@@ -14,11 +14,7 @@
 #include <tessera/base/allocation_tracker.hpp>
 #include <tessera/config/to_plan_input.hpp>
 #include <tessera/data/data_row.hpp>
-#include <tessera/random/fill.hpp>
-#include <tessera/random/threefry.hpp>
 #include <tessera/train/trainer.hpp>
-
-#include "engine/reference.hpp"
 
 namespace tessera::train_test {
 
@@ -62,46 +58,19 @@ struct Samples {
 };
 
 template <class T>
-Table to_table(const Matrix<T>& m) {
-  const Size rows = static_cast<Size>(m.extent(0)), cols = static_cast<Size>(m.extent(1));
-  return {rows, cols, to_host(Vector<T>(m.data(), m.extent(0) * m.extent(1)))};
+std::vector<double> to_host(const Matrix<T>& m) {
+  return to_host(Vector<T>(m.data(), m.span()));
 }
 
 template <class T>
 Samples<T> samples_of(const Experiment& setup) {
-  const std::size_t rows = setup.data.samples;
+  const Size samples = setup.data.samples;
   const ModelSpec model = make_model(setup.model);
-  Samples<T> all{Matrix<T>("x", rows * model.input_positions, model.input_width),
-                 Matrix<T>("y", rows * model.output_positions(), model.target_width())};
-  if (setup.data.kind != DataKind::sum_of_squares) {
-    row_of(setup.data.kind)
-        .fill.run(setup.data, model, DataBlock<T>{{0, setup.data.samples}, all.x, all.y});
-    return all;
-  }
-  fill_normal<T>(all.x, key(setup.data.seed));
-  const auto x = Kokkos::create_mirror_view_and_copy(Kokkos::HostSpace(), all.x);
-  const auto y = Kokkos::create_mirror_view(all.y);
-  for (std::size_t i = 0; i < rows; ++i)
-    for (std::size_t j = 0; j < x.extent(1); ++j) y(i, 0) += x(i, j) * x(i, j);
-  Kokkos::deep_copy(all.y, y);
+  const auto rows = [&](Size positions) { return static_cast<std::size_t>(samples * positions); };
+  const Samples<T> all{Matrix<T>("x", rows(model.input_positions), model.input_width),
+                       Matrix<T>("y", rows(model.output_positions()), model.target_width())};
+  row_of(setup.data.kind).fill.run(setup.data, model, DataBlock<T>{{0, samples}, all.x, all.y});
   return all;
-}
-
-inline std::vector<double> initial_parameters(const MlpConfig& config) {
-  std::vector<double> all;
-  for (std::size_t l = 0; l + 1 < config.widths.size(); ++l) {
-    const Matrix<double> kernel("kernel", config.widths[l], config.widths[l + 1]);
-    initialize(Vector<double>(kernel.data(), kernel.span()), config.initializer,
-               fold_in(key(config.seed), static_cast<std::uint32_t>(2 * l)), {}, config.widths[l],
-               config.widths[l + 1]);
-    for (double value : to_table(kernel).values) all.push_back(value);
-    if (config.bias) all.resize(all.size() + static_cast<std::size_t>(config.widths[l + 1]));
-  }
-  return all;
-}
-
-inline Reference reference_of(const Experiment& setup) {
-  return {setup.model, setup.training, initial_parameters(setup.model.mlp)};
 }
 
 /// Returns the trainer of a setup in type T; for a half type the setup is in mixed precision.

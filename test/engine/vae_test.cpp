@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Properties of variational autoencoders only. models_test.cpp compares their training with one
-// rank.
+// Properties of variational autoencoders only.
 #include <set>
 #include <string>
 #include <vector>
@@ -9,7 +8,8 @@
 
 #include "device_data.hpp"
 #include "engine/error_everywhere.hpp"
-#include "engine/serial_training.hpp"
+#include "engine/one_rank.hpp"
+#include "nn/serial_model.hpp"
 
 namespace tessera {
 namespace {
@@ -22,21 +22,7 @@ TEST(Vae, TrainsWithAColumnParallelEncoder) {
   Experiment setup = train_test::on_mesh(small_vae(), {{"model", ranks}}, "data");
   setup.training.distributed.parameter_specs = {{"encoder1/kernel", "P(None, 'model')"},
                                                 {"encoder2/kernel", "P(None, 'model')"}};
-  train_test::expect_trains_like_its_layers(setup);
-}
-
-TEST(Vae, SumOfGradientsIsTheScaledMean) {
-  const Size ranks = Communicator::world().size();
-  Experiment setup = train_test::on_mesh(small_vae(), {{"data", ranks}}, "data");
-  setup.data.samples = 14;  // batches of 7: the sum is 7 times the mean
-  const train_test::TrainedAlone alone = train_test::train_alone(make_model(setup.model), setup);
-  setup.training.distributed.gradient_reduce_type = GradientReduceType::sum;
-  setup.training.learning_rate /= 7;
-  Trainer<double> trainer = train_test::trainer_of<double>(setup);
-  trainer.fit(setup.data);
-  EXPECT_LE(
-      train_test::relative_difference(train_test::to_host(trainer.gather()), alone.parameters),
-      1e-11);
+  train_test::expect_trains_like_one_rank(setup);
 }
 
 TEST(Vae, EvaluationHasBothTermsOfTheLoss) {

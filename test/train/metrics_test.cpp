@@ -63,19 +63,16 @@ TEST(Metrics, OfEpochsEqualThoseOfOneRankOnEveryMesh) {
   Experiment base = primes();
   base.data.samples = 2 * base.training.batch_size;  // equal batches: their means are the epoch's
   base.training.optimizer.kind = OptimizerKind::sgd;
-  const train_test::Samples<double> all = train_test::samples_of<double>(base);
-  train_test::Reference reference = train_test::reference_of(base);
-  const std::vector<double> losses =
-      reference.fit(train_test::to_table(all.x), train_test::to_table(all.y));
+  const train_test::Trained alone = train_test::train_layers(base);
   double squares = 0;
-  for (const double element : reference.gradients()) squares += element * element;
+  for (const double element : alone.gradients) squares += element * element;
   for_strategies(base, [&](const Experiment& setup, const std::string& what) {
     SCOPED_TRACE(what);
     const SharedDirectory directory;
     const WithMetrics made =
         run_with_metrics<double>(setup, {.metrics = directory.file("metrics.jsonl")});
     ASSERT_EQ(made.records.size(), 2U);
-    EXPECT_LE(relative_difference(values_of(made.records, "loss"), losses), 1e-12);
+    EXPECT_LE(relative_difference(values_of(made.records, "loss"), alone.losses), 1e-12);
     EXPECT_NEAR(made.records.back()["gradient_norm"].get<double>(), std::sqrt(squares), 1e-11);
     EXPECT_EQ(made.records.back()["learning_rate"], 0.01);
     EXPECT_EQ(made.records.back()["step"], 4);
@@ -361,21 +358,17 @@ TEST(Metrics, OfASecondFitBeginAnew) {
 
 // Rank 0 chooses the steps of progress; the calls of the reports are planned.
 TEST(Progress, AddsNoOtherCallsAndCountsAllSteps) {
-  for_strategies(primes(), [&](const Experiment& setup, const std::string& what) {
-    SCOPED_TRACE(what);
-    Experiment longer = setup;
-    longer.training.num_epochs = 400;
-    Size shown = 0, last = 0;
-    Trainer<float> trainer(longer.model, longer.training, {}, {},
-                           {.line = [&](const TrainingProgress& now) {
-                             ++shown;
-                             last = now.report.step;
-                             EXPECT_EQ(now.steps, 1200);
-                             return std::string("line");
-                           }});
-    EXPECT_EQ(plan_violation(trainer.fit(longer.data)), "");
-    EXPECT_LE(last, 1200);
-  });
+  Experiment longer = primes();
+  longer.training.num_epochs = 400;
+  Size last = 0;
+  Trainer<float> trainer(longer.model, longer.training, {}, {},
+                         {.line = [&](const TrainingProgress& now) {
+                           last = now.report.step;
+                           EXPECT_EQ(now.steps, 1200);
+                           return std::string("line");
+                         }});
+  EXPECT_EQ(plan_violation(trainer.fit(longer.data)), "");
+  EXPECT_LE(last, 1200);
 }
 
 }  // namespace

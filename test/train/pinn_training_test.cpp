@@ -34,7 +34,7 @@ Experiment poisson_problem() {
 
 /// |u - solution| / |solution| over the points inside, where the second row of y has the solution.
 double solution_error(const Matrix<float>& prediction, const Matrix<float>& y) {
-  const auto u = train_test::to_table(prediction).values, t = train_test::to_table(y).values;
+  const auto u = train_test::to_host(prediction), t = train_test::to_host(y);
   double error = 0, size = 0;
   for (std::size_t row = 0; row < t.size(); row += jet_rows) {
     error += std::pow(u[row] - t[row + 1], 2);
