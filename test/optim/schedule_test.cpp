@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <cmath>
+#include <utility>
+#include <vector>
 
 #include <gtest/gtest.h>
 
@@ -11,58 +13,30 @@ namespace {
 using enum ScheduleKind;
 constexpr double base = 0.2;
 
-TEST(Schedule, ConstantNeverMoves) {
-  for (Size s : {0, 1, 1000000}) EXPECT_EQ(learning_rate_at({}, base, s), base);
-}
+struct Case {
+  ScheduleConfig config;
+  std::vector<std::pair<Size, double>> factors;  ///< of the base rate, by step
+};
 
-TEST(Schedule, ExponentialDecaysByTheRateOverTheSteps) {
-  const ScheduleConfig c{.kind = exponential, .steps = 10, .rate = 0.5};
-  EXPECT_DOUBLE_EQ(learning_rate_at(c, base, 0), base);
-  EXPECT_DOUBLE_EQ(learning_rate_at(c, base, 5), base * std::sqrt(0.5));
-  EXPECT_DOUBLE_EQ(learning_rate_at(c, base, 30), base / 8);
-}
-
-TEST(Schedule, StepDecaysInStairs) {
-  const ScheduleConfig c{.kind = step, .steps = 10, .rate = 0.5};
-  EXPECT_DOUBLE_EQ(learning_rate_at(c, base, 9), base);
-  EXPECT_DOUBLE_EQ(learning_rate_at(c, base, 10), base / 2);
-  EXPECT_DOUBLE_EQ(learning_rate_at(c, base, 39), base / 8);
-}
-
-TEST(Schedule, CosineEndsAtItsFactorAndStaysThere) {
-  const ScheduleConfig c{.kind = cosine, .steps = 8, .end_factor = 0.1};
-  EXPECT_DOUBLE_EQ(learning_rate_at(c, base, 0), base);
-  EXPECT_DOUBLE_EQ(learning_rate_at(c, base, 4), base * (0.9 * 0.5 + 0.1));
-  EXPECT_NEAR(learning_rate_at(c, base, 2), base * (0.9 * (0.5 + std::sqrt(0.125)) + 0.1), 1e-15);
-  EXPECT_NEAR(learning_rate_at(c, base, 8), base * 0.1, 1e-15);
-  EXPECT_NEAR(learning_rate_at(c, base, 80), base * 0.1, 1e-15);
-}
-
-TEST(Schedule, LinearEndsAtItsFactorAndStaysThere) {
-  const ScheduleConfig c{.kind = linear, .steps = 8, .end_factor = 0.5};
-  EXPECT_DOUBLE_EQ(learning_rate_at(c, base, 0), base);
-  EXPECT_DOUBLE_EQ(learning_rate_at(c, base, 4), base * 0.75);
-  EXPECT_DOUBLE_EQ(learning_rate_at(c, base, 8), base * 0.5);
-  EXPECT_DOUBLE_EQ(learning_rate_at(c, base, 9), base * 0.5);
-}
-
-TEST(Schedule, WarmUpRisesToTheBaseAndTheCosineTakesTheRest) {
-  const ScheduleConfig c{.kind = warmup_cosine,
-                         .steps = 14,
-                         .end_factor = 0.2,
-                         .warmup_steps = 4,
-                         .start_factor = 0.1};
-  EXPECT_DOUBLE_EQ(learning_rate_at(c, base, 0), base * 0.1);
-  EXPECT_DOUBLE_EQ(learning_rate_at(c, base, 2), base * 0.55);
-  EXPECT_DOUBLE_EQ(learning_rate_at(c, base, 4), base);
-  EXPECT_DOUBLE_EQ(learning_rate_at(c, base, 9), base * 0.6);
-  EXPECT_NEAR(learning_rate_at(c, base, 14), base * 0.2, 1e-15);
-  EXPECT_NEAR(learning_rate_at(c, base, 99), base * 0.2, 1e-15);
-
-  ScheduleConfig other = c;
-  other.kind = cosine;
-  for (Size s = 0; s < 20; ++s)
-    EXPECT_EQ(learning_rate_at(other, base, s), learning_rate_at(c, base, s)) << s;
+TEST(Schedule, FollowsItsFormula) {
+  const double eighth = 0.5 + std::sqrt(0.125);  // (1 + cos(pi / 4)) / 2
+  const std::vector<Case> cases{
+      {{}, {{0, 1}, {1, 1}, {1000000, 1}}},
+      {{.kind = exponential, .steps = 10, .rate = 0.5}, {{0, 1}, {5, std::sqrt(0.5)}, {30, 0.125}}},
+      {{.kind = step, .steps = 10, .rate = 0.5}, {{9, 1}, {10, 0.5}, {39, 0.125}}},
+      {{.kind = cosine, .steps = 8, .end_factor = 0.1},
+       {{0, 1}, {2, 0.9 * eighth + 0.1}, {4, 0.55}, {8, 0.1}, {80, 0.1}}},
+      {{.kind = linear, .steps = 8, .end_factor = 0.5}, {{0, 1}, {4, 0.75}, {8, 0.5}, {9, 0.5}}},
+      {{.kind = warmup_cosine,
+        .steps = 14,
+        .end_factor = 0.2,
+        .warmup_steps = 4,
+        .start_factor = 0.1},
+       {{0, 0.1}, {2, 0.55}, {4, 1}, {9, 0.6}, {14, 0.2}, {99, 0.2}}}};
+  for (const Case& one : cases)
+    for (const auto& [at, factor] : one.factors)
+      EXPECT_NEAR(learning_rate_at(one.config, base, at), base * factor, 1e-15)
+          << name_of(one.config.kind) << ", step " << at;
 }
 
 TEST(Schedule, WsdWarmsUpStaysAndFallsLinearlyInItsLastSteps) {
