@@ -80,39 +80,36 @@ TEST(Text, JoinsAndSplits) {
   EXPECT_EQ(one_line("first\r\n  second\ttab\n"), "first   second tab");
 }
 
-TEST(Text, PrintsBytesInPowersOf1024) {
-  EXPECT_EQ(human_bytes(385), "385 B");
-  EXPECT_EQ(human_bytes(1023), "1023 B");
-  EXPECT_EQ(human_bytes(1536), "1.50 KiB");
-  EXPECT_EQ(human_bytes(1024 * 1024 - 1), "1.00 MiB");
-  EXPECT_EQ(human_bytes(Size{2} << 30), "2.00 GiB");
-  EXPECT_EQ(human_bytes(-2048), "-2.00 KiB");
-  EXPECT_EQ(human_bytes(std::numeric_limits<Size>::max()), "8.00 EiB");
-}
-
-TEST(Text, GroupsDigitsByThousands) {
-  EXPECT_EQ(with_thousands(999), "999");
-  EXPECT_EQ(with_thousands(1000), "1,000");
-  EXPECT_EQ(with_thousands(-999), "-999");
-  EXPECT_EQ(with_thousands(-1234567), "-1,234,567");
-  EXPECT_EQ(with_thousands(std::numeric_limits<Size>::min()), "-9,223,372,036,854,775,808");
-}
-
-TEST(Text, PrintsSecondsWithThreeDigits) {
-  EXPECT_EQ(human_seconds(0), "0 s");
-  EXPECT_EQ(human_seconds(850e-9), "850 ns");
-  EXPECT_EQ(human_seconds(12.34e-6), "12.3 us");
-  EXPECT_EQ(human_seconds(4.5678e-3), "4.57 ms");
-  EXPECT_EQ(human_seconds(0.9999), "1.00 s");
-  EXPECT_EQ(human_seconds(1234.5), "1234 s");
-}
-
-TEST(RankList, NamesRuns) {
-  const auto text = [](std::vector<int> ranks) { return rank_list(ranks); };
-  EXPECT_EQ(text({2}), "rank 2");
-  EXPECT_EQ(text({0, 1}), "ranks 0,1");
-  EXPECT_EQ(text({0, 1, 2, 3, 7}), "ranks 0-3,7");
-  EXPECT_EQ(text({1, 3, 4, 9, 10, 11}), "ranks 1,3,4,9-11");
+TEST(Text, PrintsQuantitiesForPeople) {
+  constexpr Size least = std::numeric_limits<Size>::min(), most = std::numeric_limits<Size>::max();
+  const std::vector<std::pair<std::string, std::string>> shown{
+      {human_bytes(385), "385 B"},
+      {human_bytes(1023), "1023 B"},
+      {human_bytes(1536), "1.50 KiB"},
+      {human_bytes(1024 * 1024 - 1), "1.00 MiB"},
+      {human_bytes(Size{2} << 30), "2.00 GiB"},
+      {human_bytes(-2048), "-2.00 KiB"},
+      {human_bytes(most), "8.00 EiB"},
+      {with_thousands(999), "999"},
+      {with_thousands(1000), "1,000"},
+      {with_thousands(-999), "-999"},
+      {with_thousands(-1234567), "-1,234,567"},
+      {with_thousands(least), "-9,223,372,036,854,775,808"},
+      {human_seconds(0), "0 s"},
+      {human_seconds(850e-9), "850 ns"},
+      {human_seconds(12.34e-6), "12.3 us"},
+      {human_seconds(4.5678e-3), "4.57 ms"},
+      {human_seconds(0.9999), "1.00 s"},
+      {human_seconds(1234.5), "1234 s"},
+      {rank_list(std::vector{2}), "rank 2"},
+      {rank_list(std::vector{0, 1}), "ranks 0,1"},
+      {rank_list(std::vector{0, 1, 2, 3, 7}), "ranks 0-3,7"},
+      {rank_list(std::vector{1, 3, 4, 9, 10, 11}), "ranks 1,3,4,9-11"},
+      {number_ranges(std::vector<int>{}), ""},
+      {number_ranges(std::vector{0, 1}), "0-1"},
+      {number_ranges(std::vector{0, 1, 2, 5, 7, 8}), "0-2,5,7-8"},
+  };
+  for (const auto& [text, expected] : shown) EXPECT_EQ(text, expected);
 }
 
 TEST(RanksByText, GroupsRanksWithTheSameText) {
@@ -120,12 +117,6 @@ TEST(RanksByText, GroupsRanksWithTheSameText) {
   EXPECT_EQ(ranks_by_text({}), Groups{});
   EXPECT_EQ(ranks_by_text({{1, "b"}, {2, "a"}, {5, "b"}}),
             (Groups{{"ranks 1,5", "b"}, {"rank 2", "a"}}));
-}
-
-TEST(Text, PrintsNumbersAsRanges) {
-  EXPECT_EQ(number_ranges(std::vector<int>{}), "");
-  EXPECT_EQ(number_ranges(std::vector<int>{0, 1}), "0-1");
-  EXPECT_EQ(number_ranges(std::vector<int>{0, 1, 2, 5, 7, 8}), "0-2,5,7-8");
 }
 
 }  // namespace

@@ -78,15 +78,5 @@ TEST(Inputs, RunOnTheRanksThatTheirFirstLineNames) {
   EXPECT_GE(anywhere, 10U) << "most files are for any launch";
 }
 
-TEST(Inputs, FirstLinesAreParsed) {
-  const AskedRanks any("# A network"), four("# On a multiple of 4 ranks, as"),
-      many(
-          "# For a "
-          "cluster, on 64 ranks: a");
-  EXPECT_TRUE(any.include(1) && any.include(7));
-  EXPECT_TRUE(four.include(4) && four.include(8) && !four.include(1) && !four.include(6));
-  EXPECT_TRUE(many.include(64) && !many.include(128) && !many.include(1));
-}
-
 }  // namespace
 }  // namespace tessera
