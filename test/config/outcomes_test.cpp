@@ -11,7 +11,7 @@ namespace tessera {
 namespace {
 
 /// A launch of the configuration that overrides make.
-struct Launch {
+struct TableCase {
   ConfigSource source{};
   Size ranks = 1, per_node = 0;
 
@@ -51,7 +51,7 @@ std::vector<std::string> parts_between(std::string text, const std::string& sepa
 void expect_outcome(const std::string& base, const std::string& overrides,
                     const std::string& outcome) {
   SCOPED_TRACE(overrides);
-  Launch launch;
+  TableCase launch;
   launch.add(base);
   launch.add(overrides);
   if (outcome == "ok")
