@@ -223,6 +223,7 @@ Runtime::~Runtime() = default;
 
 int Runtime::world_rank() const { return state_->mpi.rank; }
 int Runtime::world_size() const { return state_->mpi.size; }
+int Runtime::local_rank() const { return state_->mpi.local_rank; }
 const BlasStatus& Runtime::blas() const { return state_->blas; }
 const std::vector<std::string>& Runtime::arguments() const { return state_->arguments; }
 

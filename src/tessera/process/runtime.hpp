@@ -27,6 +27,8 @@ class Runtime {
 
   int world_rank() const;
   int world_size() const;
+  /// The number of the rank among those of its node, from 0.
+  int local_rank() const;
   const BlasStatus& blas() const;
   const std::vector<std::string>& arguments() const;  ///< argv before the removal
 

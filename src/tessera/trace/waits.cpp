@@ -26,7 +26,11 @@ std::vector<Size> group_of(const MeshShape& mesh, const std::string& axis, Size 
     std::iota(axes.begin(), axes.end(), std::size_t{0});
     break;
   }
-  return mesh.group(axes, rank);
+  const Size first = mesh.first_of_group(axes, rank);
+  std::vector<Size> group;
+  for (Size other = first; other < mesh.num_ranks(); ++other)
+    if (mesh.first_of_group(axes, other) == first) group.push_back(other);
+  return group;
 }
 
 void find_waits(const MeshShape& mesh, std::vector<RankTrace>& ranks) {
