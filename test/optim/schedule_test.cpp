@@ -13,14 +13,14 @@ namespace {
 using enum ScheduleKind;
 constexpr double base = 0.2;
 
-struct Case {
+struct ScheduleCase {
   ScheduleConfig config;
   std::vector<std::pair<Size, double>> factors;  ///< of the base rate, by step
 };
 
 TEST(Schedule, FollowsItsFormula) {
   const double eighth = 0.5 + std::sqrt(0.125);  // (1 + cos(pi / 4)) / 2
-  const std::vector<Case> cases{
+  const std::vector<ScheduleCase> cases{
       {{}, {{0, 1}, {1, 1}, {1000000, 1}}},
       {{.kind = exponential, .steps = 10, .rate = 0.5}, {{0, 1}, {5, std::sqrt(0.5)}, {30, 0.125}}},
       {{.kind = step, .steps = 10, .rate = 0.5}, {{9, 1}, {10, 0.5}, {39, 0.125}}},
@@ -33,7 +33,7 @@ TEST(Schedule, FollowsItsFormula) {
         .warmup_steps = 4,
         .start_factor = 0.1},
        {{0, 0.1}, {2, 0.55}, {4, 1}, {9, 0.6}, {14, 0.2}, {99, 0.2}}}};
-  for (const Case& one : cases)
+  for (const ScheduleCase& one : cases)
     for (const auto& [at, factor] : one.factors)
       EXPECT_NEAR(learning_rate_at(one.config, base, at), base * factor, 1e-15)
           << name_of(one.config.kind) << ", step " << at;

@@ -68,7 +68,10 @@ void NaivePass::backward_layer(Size l) {
   const LayerSpec& layer = layers_[l];
   const LayerRow& row = row_of(layer);
   const std::size_t inputs = layer.inputs.size();
-  Backward backward{{.layer = l, .saved = saved_[l]}, gradient_of(l)};
+  Backward backward;
+  backward.layer = l;
+  backward.saved = saved_[l];
+  backward.output_gradient = gradient_of(l);
   if (row.reads_output(layer)) backward.output = made_[l];
   for (std::size_t i = 0; i < inputs; ++i)
     backward.inputs.push_back(
