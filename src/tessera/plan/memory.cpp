@@ -34,8 +34,8 @@ ScratchPlan plan_scratch(const Plan& plan, Size rank) {
   // The layers with the rank's part of the positions, and otherwise with the largest extents and
   // the most samples of any rank: those of the first one.
   const MeshShape& mesh = input.mesh;
-  const std::vector<LayerSpec> layers = local_layers(
-      input, plan.layouts, mesh.rank_at("context", mesh.coordinate(rank, "context")));
+  const std::vector<LayerSpec> layers =
+      local_layers(input, plan.layouts, mesh.rank_at("context", mesh.coordinate(rank, "context")));
   ScratchPlan scratch;
   for (const Range& chunk : plan.stage(rank).chunks)
     for (Size l = chunk.begin; l < chunk.end(); ++l) {
