@@ -48,7 +48,7 @@ constexpr CommandExamples examples[] = {
 };
 
 const std::string note =
-    "Bad input exits with code 1. Arguments starting with --kokkos- are passed to Kokkos.";
+    "Bad input exits with code 1. --kokkos-num-threads and --kokkos-device-id go to Kokkos.";
 
 /// "NAME:{a,b,c}", as CLI11 shows choices; the shell completes them.
 template <class Enum>

@@ -66,6 +66,20 @@ void check_openblas_memory(int threads) {
   munmap(memory, bytes);
 }
 
+/// Computes the smallest product, so that OpenBLAS allocates the buffer of the calling thread while
+/// there is memory for it.
+void take_openblas_buffer() {
+  using Sgemm =
+      void(const char*, const char*, const int*, const int*, const int*, const float*, const float*,
+           const int*, const float*, const int*, const float*, float*, const int*);
+  auto* const sgemm = find_symbol<Sgemm>("sgemm_");
+  if (sgemm == nullptr) return;
+  const int n = 1;
+  const float one = 1;
+  float product = 0;
+  sgemm("N", "N", &n, &n, &n, &one, &one, &n, &one, &n, &one, &product, &n);
+}
+
 }  // namespace
 
 CpuFeatures cpu_features() {
@@ -135,6 +149,7 @@ BlasStatus start_blas(int threads) {
   if (blas.get != nullptr) {
     if (is_openblas) check_openblas_memory(1 + (is_chosen ? 0 : std::max(0, threads - blas.get())));
     if (!is_chosen) blas.set(threads);
+    if (is_openblas) take_openblas_buffer();
     parts.push_back(counted(blas.get(), "thread"));
   }
   status.text = join(parts, ", ");
