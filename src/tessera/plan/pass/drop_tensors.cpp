@@ -23,23 +23,22 @@ class Dropping {
   void run() {
     const std::vector<Action> naive = std::exchange(pass_.chunk().backward, {});
     // Messages of a ring belong to the next layer.
-    std::vector<Size> readers(naive.size(), none);
+    std::vector<const Backward*> readers(naive.size(), nullptr);
     for (std::size_t i = naive.size(); i-- > 0;) {
-      const auto* backward = std::get_if<Backward>(&naive[i]);
-      readers[i] = backward != nullptr    ? backward->layer
-                   : i + 1 < naive.size() ? readers[i + 1]
-                                          : none;
+      readers[i] = std::get_if<Backward>(&naive[i]);
+      if (readers[i] == nullptr && i + 1 < naive.size()) readers[i] = readers[i + 1];
     }
     for (std::size_t i = 0; i < naive.size(); ++i) {
       Action action = naive[i];
       delays_ = false;
       if (auto* backward = std::get_if<Backward>(&action)) {
         delays_ = backward->gradients == Gradients::of_parameters;
-        for (SlotId& input : backward->inputs) input = again(input, readers[i]);
-        backward->saved = again(backward->saved, readers[i]);
-        backward->output = again(backward->output, readers[i]);
-      } else if (auto* message = std::get_if<Message>(&action); message && message->sends) {
-        message->tensor = again(message->tensor, readers[i]);
+        read_again(*backward);
+      } else if (auto* message = std::get_if<Message>(&action); message && readers[i]) {
+        Backward reader = *readers[i];
+        // A layer that is recomputed sends the same tensors, so it ends before the ring begins.
+        if (reader.ring_part == 0 && message->phase == Phase::start) read_again(reader);
+        if (message->sends) message->tensor = again(message->tensor, reader.layer);
       }
       emit(std::move(action));
     }
@@ -97,6 +96,13 @@ class Dropping {
     if (made->layer != Making::no_layer || is_recomputed(made->source)) reader = all_readers;
     if (!made_again_.contains({id, reader})) repeat(Making(*made), reader);
     return made_again_.at({id, reader});
+  }
+
+  /// Replaces what a layer reads of the forward pass.
+  void read_again(Backward& backward) {
+    for (SlotId& input : backward.inputs) input = again(input, backward.layer);
+    backward.saved = again(backward.saved, backward.layer);
+    backward.output = again(backward.output, backward.layer);
   }
 
   void repeat(const Making& made, Size reader) {
