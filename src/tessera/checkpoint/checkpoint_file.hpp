@@ -71,7 +71,7 @@ bool is_moment(const std::string& name);
 /// Returns the state of a checkpoint. Throws like CheckpointFile.
 TrainingState read_state(const std::string& path);
 
-/// What arrays are, by their names: "float32 (3, 5)".
+/// Element type and shape of arrays by their names: "float32 (3, 5)".
 using ArrayTexts = std::map<std::string, std::string>;
 
 /// Returns how the arrays of a file differ from those that are wanted, in phrases such as

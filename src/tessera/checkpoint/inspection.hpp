@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the commands `checkpoint show`, `checkpoint verify` and `diff` tell about checkpoints. All
+// Texts of the commands `checkpoint show`, `checkpoint verify` and `diff` about checkpoints. All
 // functions throw Error (usage) for a file that is no checkpoint or is damaged.
 #pragma once
 

@@ -50,7 +50,7 @@ class Snapshot {
   Bytes memory_;
 };
 
-/// Where a tensor is read.
+/// The array from which a tensor is read.
 struct TensorSource {
   SafetensorsArray array;
   bool transposed = false;  ///< the file has the matrix with its dimensions exchanged

@@ -61,8 +61,8 @@ MemoryPlan plan_memory(const Plan& plan, Size rank);
 /// Elements of scratch that the layers of a rank's stage use in turn: each the maximum over the
 /// layers and the ranks of the stage.
 struct ScratchPlan {
-  /// Of matrix products. TF32 in software rounds the operands of matrix-matrix products into
-  /// scratch. Emulated half precision converts the operands and results of all products.
+  /// Scratch of matrix products. TF32 in software rounds the operands of matrix-matrix products
+  /// into scratch. Emulated half precision converts the operands and results of all products.
   MatmulScratch products;
   Size layers = 0;  ///< LayerCall::scratch
   /// Open nodes of the trees in which layers sum gradients of parameters over blocks of rows.

@@ -107,7 +107,7 @@ class Dropping {
 
   void repeat(const Making& made, Size reader) {
     const bool is_layer = made.layer != Making::no_layer;
-    // What several actions may read does not wait for the gradients of weights.
+    // A tensor that several actions may read does not wait for the gradients of weights.
     const bool delays = std::exchange(delays_, delays_ && reader != all_readers);
     // A layer that is recomputed reads a redistribution of its own.
     const Size own_reader = is_layer ? all_readers - 1 - made.layer : reader;

@@ -145,7 +145,10 @@ void NaivePass::forward_layer(Size l) {
                     at_[l].output, input_.state_type);
   Forward forward{
       {.layer = l, .inputs = std::move(inputs), .output = made_[l], .saved = saved_[l]}};
-  rings(layer) ? forward_ring(std::move(forward)) : emit(std::move(forward));
+  if (rings(layer))
+    forward_ring(std::move(forward));
+  else
+    emit(std::move(forward));
   made.slots.count = next_slot() - made.slots.begin;
   made.actions.count = num_emitted() - made.actions.begin;
   makings_.push_back(made);

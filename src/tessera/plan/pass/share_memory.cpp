@@ -24,8 +24,12 @@ void for_each_use(ChunkPass& chunk, const Visit& visit) {
       ++at;
     }
   };
-  messages(chunk.inputs), actions(chunk.forward), messages(chunk.outputs);
-  messages(chunk.output_gradients), actions(chunk.backward), messages(chunk.input_gradients);
+  messages(chunk.inputs);
+  actions(chunk.forward);
+  messages(chunk.outputs);
+  messages(chunk.output_gradients);
+  actions(chunk.backward);
+  messages(chunk.input_gradients);
   actions(chunk.weights);
 }
 
@@ -136,7 +140,8 @@ void assign_storages(const PlanInput& input, PassTensors& tensors, bool in_place
     }
     return number[id] = static_cast<SlotId>(slots.size()) - 1;
   };
-  renumbered(slot_of_x), renumbered(slot_of_y);
+  renumbered(slot_of_x);
+  renumbered(slot_of_y);
   for (ChunkPass& chunk : plan.chunks)
     for_each_use(chunk, [&](SlotId& id, Size) { id = renumbered(id); });
   plan.slots = std::move(slots);
