@@ -223,6 +223,30 @@ TEST_P(FailedSaves, AtAnyPointLeaveAWholeCheckpoint) {
 INSTANTIATE_TEST_SUITE_P(CheckpointStore, FailedSaves, testing::Bool(),
                          [](const auto& test) { return test.param ? "async" : "sync"; });
 
+// File systems without locks let two runs go on with one training. The one that saves first removes
+// the unfinished file of the other one, which must tell the reason and not that a file is missing.
+TEST(CheckpointStore, AnotherRunIsNamedWhereverItSavesFirst) {
+  for (std::size_t point = 0; point < static_cast<std::size_t>(SavePoint::renamed); ++point) {
+    SCOPED_TRACE(names_of<SavePoint>[point]);
+    const TemporaryDirectory directory;
+    const Saver saver({.directory = directory.path()});
+    const fs::path training = saver.save(1).parent_path();
+    const auto save_elsewhere = [&](SavePoint reached) {
+      if (static_cast<std::size_t>(reached) != point) return;
+      fs::copy_file(training / checkpoint_name(1), training / checkpoint_name(3),
+                    fs::copy_options::skip_existing);
+      for (const std::string& name : names_in(training))
+        if (name.ends_with(".unfinished")) fs::remove(training / name);
+    };
+    EXPECT_EQ(error_of([&] { saver.save(2, 1, save_elsewhere); }, ExitCode::usage),
+              "checkpoint.directory = " + directory.path() +
+                  ": another run has gone on with this training and saved " +
+                  (training / checkpoint_name(3)).string() +
+                  "; this run ends without another checkpoint");
+    EXPECT_EQ(names_in(training), (Names{checkpoint_name(1), checkpoint_name(3)}));
+  }
+}
+
 TEST(CheckpointStore, OneSaveIsInFlightAtATime) {
   const TemporaryDirectory directory;
   std::promise<void> permission;

@@ -138,6 +138,7 @@ void CheckpointStore::try_saving() const {
   if (ranks_.rank() == 0) fs::remove(file, unused);
   if (!outcome.failed()) return;
   if (folder_) fs::remove(training_, unused);
+  check_alone();
   if (outcome.code != ExitCode::usage || outcome.message.starts_with("checkpoint.directory"))
     throw Error(outcome.code, outcome.message);
   throw ConfigError("checkpoint.directory", config_.directory, "cannot hold checkpoints: {}",
@@ -207,7 +208,7 @@ void CheckpointStore::create(const TrainingState& state,
     check_finite("the loss of a layer", state.layer_losses_so_far.data(),
                  std::ssize(state.layer_losses_so_far));
     if (ranks_.rank() != 0) return;
-    check_alone();
+    check_own_steps();
     check_replaceable(path_);
     header_bytes = std::ssize(checkpoint_header(tensors, state_, Sums(tensors.size())));
     const OpenFile made(temporary(), O_WRONLY | O_CREAT | O_EXCL);
@@ -280,7 +281,7 @@ void CheckpointStore::publish(const Sums& sums) {
   reach(SavePoint::written);
   on_first_rank(
       [&] {
-        check_alone();
+        check_own_steps();
         const OpenFile file(file_.path, O_WRONLY);
         const std::string header =
             checkpoint_header(file_.tensors, state_, {all.data(), all.data() + all.extent(0)});
@@ -291,8 +292,8 @@ void CheckpointStore::publish(const Sums& sums) {
   on_first_rank(
       [&] {
         if (own_.empty()) take_history();
-        rename_durably(file_.path, path_);
         own_.insert(state_.step);
+        rename_durably(file_.path, path_);
       },
       SavePoint::renamed);
   last_ = path_;
@@ -308,8 +309,18 @@ void CheckpointStore::publish(const Sums& sums) {
       SavePoint::cleaned);
 }
 
-/// Throws Error if another run has gone on with this training. File systems without locks let it.
+/// Throws ConfigError on all ranks if another run has gone on with this training. Such a run
+/// removes the unfinished files of this one, so its name explains an error better than a missing
+/// file.
 void CheckpointStore::check_alone() const {
+  collectively(ranks_, [&] {
+    if (ranks_.rank() == 0) check_own_steps();
+  });
+}
+
+/// Throws ConfigError if another run has gone on with this training. File systems without locks let
+/// it. For rank 0.
+void CheckpointStore::check_own_steps() const {
   for (const Size step : steps_in(training_))
     if (step > first_ && !own_.contains(step) && is_complete(training_ / checkpoint_name(step)))
       throw ConfigError("checkpoint.directory", config_.directory,
@@ -337,6 +348,7 @@ void CheckpointStore::write_or_remove(const std::function<void()>& write) {
   if (ranks_.rank() == 0) fs::remove(temporary(), unused);
   if (outcome.code == ExitCode::wrong_result)
     throw Error(outcome.code, "{}; {} is not written", outcome.message, path_.string());
+  check_alone();
   throw Error(outcome.code, outcome.message);
 }
 

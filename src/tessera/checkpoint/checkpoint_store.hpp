@@ -122,6 +122,7 @@ class CheckpointStore {
   void start_writing(const Engine<T>& engine);
   void publish(const Sums& sums);
   void check_alone() const;
+  void check_own_steps() const;
   void take_history() const;
   std::filesystem::path temporary() const;
 
