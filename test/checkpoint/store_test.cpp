@@ -239,7 +239,7 @@ TEST(CheckpointStore, AnotherRunIsNamedWhereverItSavesFirst) {
         if (name.ends_with(".unfinished")) fs::remove(training / name);
     };
     EXPECT_EQ(error_of([&] { saver.save(2, 1, save_elsewhere); }, ExitCode::usage),
-              "checkpoint.directory = " + directory.path() +
+              "checkpoint.directory = " + directory.path().string() +
                   ": another run has gone on with this training and saved " +
                   (training / checkpoint_name(3)).string() +
                   "; this run ends without another checkpoint");
