@@ -7,10 +7,11 @@ usage: scripts/test.sh [--only PART] [options of ctest]
 
 Installs missing dependencies (see scripts/setup.sh), then builds and runs
   release: all tests, in build/release,
-  asan: the serial and 2-rank tests with address and undefined-behaviour sanitizers, in build/asan,
+  asan: the unit tests on 1 and 2 ranks with address and undefined-behaviour sanitizers, in build/asan,
   cuda, if nvcc is installed, for GPUs of TESSERA_CUDA_ARCH (HOPPER90): all tests in build/cuda if there is a GPU;
-    otherwise the library and the programs compile, link and start in build/cuda-compile.
-It prints the test counts of each part at the end. The exit code is nonzero if anything failed.
+    otherwise all device code compiles, and the command links and starts, in build/cuda-compile.
+While the tests of a part run, the next part is built with the processor time that they leave; its output is in
+build/PART.log. Test counts of each part are printed at the end. The exit code is nonzero if anything failed.
 
   --only PART       release, asan, cuda, or style: the tests of release that need no build (format, clang-tidy,
                     documentation, shape of the sources)
@@ -55,11 +56,20 @@ if [[ -n $no_cuda ]]; then mapfile -t parts < <(printf '%s\n' "${parts[@]}" | gr
 
 build_part() {
   case $1 in
-    # Without a GPU only what users run is compiled: the tests could not run.
-    cuda-compile) use_cuda_kokkos && build "$1" tessera_install ;;
-    cuda) use_cuda_kokkos && build "$1" ;;
+    style) build release tessera_build_info ;;
+    cuda*) use_cuda_kokkos && build "$1" ;;
     *) build "$1" ;;
   esac
+}
+
+# Builds the part in the background, in a process group of its own, which ends with the script.
+build_beside_tests() {
+  say "Building $1 as well; see build/$1.log"
+  set -m
+  (renice -n 19 -p "$BASHPID" >/dev/null; build_part "$1") >"build/$1.log" 2>&1 &
+  builder=$!
+  set +m
+  trap 'kill -- "-$builder" 2>/dev/null || true' EXIT
 }
 
 # test_part PRESET LOG [option...]: two tests run at a time for each core, because many mostly wait.
@@ -70,18 +80,23 @@ test_part() {
 # Every part runs even after a failure, so that one run shows all of them.
 results=
 status=0
-for part in "${parts[@]}"; do
-  preset=$part
-  selection=()
-  if [[ $part == style ]]; then
-    preset=release
-    selection=(-L '^style$')
-    build release tessera_build_info
-  elif ! build_part "$part"; then
+build_part "${parts[0]}" && built=0 || built=$?
+for ((i = 0; i < ${#parts[@]}; ++i)); do
+  part=${parts[i]}
+  if ((i > 0)); then wait "$builder" && built=0 || built=$?; fi
+  if ((i + 1 < ${#parts[@]})); then build_beside_tests "${parts[i + 1]}"; fi
+  if ((built != 0)); then
+    if ((i > 0)); then tail -n 40 "build/$part.log"; fi
     results+=$(printf '\n%-13s the build failed' "$part")
     status=1
     continue
   fi
+  preset=$part
+  selection=()
+  case $part in
+    style) preset=release selection=(-L '^style$') ;;
+    cuda*) use_cuda_kokkos ;;
+  esac
   log=build/$preset/ctest.log
   say "Testing $part"
   test_part "$preset" "$log" "${selection[@]}" || status=1
