@@ -49,17 +49,13 @@ function(tessera_needs_gpu test)
   endif()
 endfunction()
 
-# add_serial_test(<name> COMMAND <target or program> [args...] [TIMEOUT <seconds>] [LABELS <label>...] [TWO_THREADS])
-# Adds a test of one process, started without a launcher; TWO_THREADS adds <name>_threads2.
+# add_serial_test(<name> COMMAND <target or program> [args...] [TIMEOUT <seconds>] [LABELS <label>...])
+# Adds a test of one process, started without a launcher.
 function(add_serial_test name)
-  cmake_parse_arguments(PARSE_ARGV 1 test "TWO_THREADS" "TIMEOUT" "COMMAND;LABELS")
+  cmake_parse_arguments(PARSE_ARGV 1 test "" "TIMEOUT" "COMMAND;LABELS")
   tessera_check_test_arguments(${name})
   add_test(NAME ${name} COMMAND ${test_COMMAND})
   tessera_describe_test(${name} 1 serial)
-  if(test_TWO_THREADS)
-    add_test(NAME ${name}_threads2 COMMAND ${test_COMMAND})
-    tessera_describe_test(${name}_threads2 1 threads-2)
-  endif()
 endfunction()
 
 # add_mpi_test(<name> COMMAND <target or program> [args...] [RANKS <n>...] [TWO_THREADS <n>...] [TIMEOUT <seconds>]
