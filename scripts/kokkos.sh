@@ -179,13 +179,15 @@ check_arch() {
 }
 
 # Kokkos' compiler wrapper compiles all code that uses this Kokkos. Its default GPU is one that CUDA 13 no longer knows,
-# and Kokkos 4.7.00 calls functions whose parameters CUDA 13 changed.
+# and Kokkos 4.7.00 calls functions whose parameters CUDA 13 changed. It starts nvcc again for the headers that a source
+# depends on, which nvcc lists while it compiles.
 make_wrapper() {
   local gpu include=$work/install/include/tessera_cuda13.hpp
   read -r gpu < <(nvcc --list-gpu-code)
   mkdir -p "$work/install/bin" "$work/install/include"
   cp "$root/scripts/kokkos_cuda13.hpp" "$include"
   sed -e "s|^default_arch=.*|default_arch=$gpu|" -e "s|^cuda_args=.*|cuda_args='-include $include'|" \
+    -e 's|depfile_output_arg="-o |depfile_output_arg="-MF |' -e 's|nvcc_depfile_command="$nvcc_command -M |nvcc_command="$nvcc_command -MD |' \
     "$source/kokkos/bin/nvcc_wrapper" >"$work/install/bin/nvcc_wrapper"
   chmod +x "$work/install/bin/nvcc_wrapper"
 }
