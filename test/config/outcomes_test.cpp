@@ -3,7 +3,9 @@
 // follows.
 #include <tessera/base/text.hpp>
 #include <tessera/config/config_rules.hpp>
+#include <tessera/config/to_plan_input.hpp>
 #include <tessera/io/whole_file.hpp>
+#include <tessera/plan/plan.hpp>
 
 #include "config/config_support.hpp"
 
@@ -30,12 +32,14 @@ struct TableCase {
         source.overrides.push_back(given);
     }
   }
-  /// Returns its mesh.
+  /// Makes its plan. Returns its mesh.
   std::string run() const {
     const Config config = config_test::load_text("", source);
     const Topology topology = per_node > 0 ? Topology::blocks(ranks, per_node) : Topology(ranks);
     validate(config, topology);
-    return resolve_mesh(config, topology).to_string();
+    const MeshShape mesh = resolve_mesh(config, topology);
+    make_plan(plan_input(config, mesh));
+    return mesh.to_string();
   }
 };
 

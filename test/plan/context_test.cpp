@@ -8,7 +8,6 @@
 
 #include <tessera/nn/models/models.hpp>
 
-#include "expect_error.hpp"
 #include "plan/plan_support.hpp"
 
 namespace tessera {
@@ -52,33 +51,6 @@ TEST(ContextWork, ZigzagSharesAreEqualWorkUnderTheMask) {
     else
       EXPECT_GT(flops[3].total(), 1.5 * flops[0].total());
   }
-}
-
-TEST(ContextRules, RejectAWayOfAttentionWithoutAttention) {
-  PlanInput input = plan_test::tutorial({{"context", 2}});
-  input.model = fno({.grid = 4, .modes = 2, .width = 3, .layers = 1, .projection = 4});
-  input.loss = LossKind::mse;
-  input.context_attention = ContextAttention::ring;
-  EXPECT_NE(test::error_of([&] {
-              make_plan(input);
-            }).find("distributed.context_attention = \"ring\": needs a model with attention"),
-            std::string::npos);
-}
-
-TEST(ContextRules, RejectModelsThatNeedWholeSamples) {
-  PlanInput input = plan_test::tutorial({{"context", 2}});
-  input.loss = LossKind::mse;
-  const auto error = [&] { return test::error_of([&] { make_plan(input); }); };
-  EXPECT_NE(error().find("has one position per sample"), std::string::npos);
-  input.model = pinn({.width = 3, .layers = 2}, {.activation = Activation::tanh});
-  EXPECT_NE(error().find("needs whole samples"), std::string::npos);
-  input.model = fno({.grid = 6, .modes = 3, .width = 3, .layers = 1, .projection = 4});
-  input.mesh = MeshShape({{"context", 4}});
-  EXPECT_NE(error().find("they must divide the 18 modes of a rank of model"), std::string::npos);
-  input.loss = LossKind::poisson;
-  EXPECT_NE(error().find("the loss poisson needs whole samples"), std::string::npos);
-  input = split_input(ContextAttention::all_to_all, 8, 4);
-  EXPECT_NE(error().find("the 6 heads of a rank of model"), std::string::npos);
 }
 
 }  // namespace
