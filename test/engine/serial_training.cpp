@@ -62,11 +62,11 @@ Trained train_layers(const ModelSpec& model, const Experiment& setup) {
       trained.gradients = to_host(gradients);
       runs.clear();
       for (const LayerSpec& layer : model.layers)
-        for (const ParameterSpec& parameter : layer.parameters) {
-          const std::string path = path_of(layer, parameter);
-          runs.push_back({net.parameter(parameters, path), net.parameter(gradients, path),
-                          is_kernel(layer, parameter) ||
-                              training.optimizer.weight_decay_on == WeightDecayOn::all});
+        for (std::size_t p = 0; p < layer.parameters.size(); ++p) {
+          const std::string path = path_of(layer, layer.parameters[p]);
+          runs.push_back(
+              {net.parameter(parameters, path), net.parameter(gradients, path),
+               is_kernel(layer, p) || training.optimizer.weight_decay_on == WeightDecayOn::all});
         }
       optimizer.step(runs, rate, clipping);
     }

@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include <tessera/nn/layers/layers.hpp>
+#include <tessera/nn/models/model_spec.hpp>
 
 #include "nn/layer_alone.hpp"
 

@@ -9,7 +9,6 @@
 #include <tessera/base/alias.hpp>
 #include <tessera/nn/layers/layer_call.hpp>
 #include <tessera/nn/layers/layers.hpp>
-#include <tessera/nn/models/loss_terms.hpp>
 #include <tessera/random/fill.hpp>
 
 #include "device_data.hpp"
@@ -27,7 +26,7 @@ struct LayerAlone {
         gemm(MatmulPrecision::strict, {most, most, most}),
         y("y", samples * layer.positions(), layer.out()),
         dy(normal_matrix<T>(samples * layer.positions(), layer.out(), 1)),
-        loss("loss", std::max<std::size_t>(1, terms_of(layer).size())) {
+        loss("loss", std::max<std::size_t>(1, row_of(layer).loss_terms.size())) {
     call.samples = samples;
     for (std::size_t i = 0; i < layer.inputs.size(); ++i) {
       const Size rows = samples * layer.positions_of(i);

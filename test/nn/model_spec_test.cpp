@@ -1,6 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <random>
+#include <string>
+#include <utility>
+#include <vector>
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <tessera/nn/layers/layer_row.hpp>
@@ -141,20 +146,80 @@ TEST(Flops, AreThoseOfTheClosedForm) {
             samples * (4 * (2 * layer - 2 * transform) + 2 * dense + lift));
 }
 
+/// "m n k times launches; ..."
+std::string text_of(const std::vector<GemmShape>& products) {
+  std::string text;
+  for (const GemmShape& p : products)
+    text += fmt::format("{} {} {} {} {}; ", p.m, p.n, p.k, p.times, p.launches);
+  return text;
+}
+
+/// y = x W has this product forward, and dW = x^T dy and dx = dy W^T backward.
+void expect_products(const LayerSpec& layer, Size samples, const GemmShape& y) {
+  SCOPED_TRACE(row_of(layer).name);
+  const LayerProducts found = layer_products(layer, samples);
+  EXPECT_EQ(text_of(found.forward), text_of({y}));
+  EXPECT_EQ(text_of(found.backward),
+            text_of({{y.k, y.n, y.m, y.times, y.launches}, {y.m, y.k, y.n, y.times, y.launches}}));
+  EXPECT_TRUE(is_kernel(layer, 0));
+}
+
+TEST(Products, FollowFromExpressions) {
+  std::mt19937 random(5);
+  const auto draw = [&] { return static_cast<Size>(1 + random() % 40); };
+  for (int i = 0; i < 50; ++i) {
+    const Size samples = draw(), positions = draw(), in = draw(), out = draw(), experts = draw();
+    LayerSpec dense = linear("y", "u", 0, {"kernel", {in, out}, {"", ""}});
+    dense.sizes.emplace('p', positions);
+    expect_products(dense, samples, {samples * positions, out, in});
+    dense.inputs = {LayerSpec::data};  // x has no gradient
+    EXPECT_EQ(text_of(layer_products(dense, samples).backward),
+              text_of({{in, out, samples * positions}}));
+
+    LayerSpec grouped = linear("y", "u", 0, {"kernel", {experts, in, out}, {"", "", ""}});
+    grouped.sizes.emplace('k', positions);
+    expect_products(grouped, samples, {samples * positions, out, in, experts});
+    grouped.sizes.at('e').own = {0, 2};  // experts of a rank
+    expect_products(grouped, samples, {samples * positions, out, in, 2});
+
+    // Products of complex numbers are those of their real and imaginary parts. A GPU makes as many
+    // at once as its scratch memory has room for.
+    LayerSpec modes = mode_product("y", "u", 0, {99, in, out}, 0);
+    const Size count = 2 * in * in;
+    modes.tiling = {4 * out * out * 3, 1, 1, false};
+    expect_products(modes, samples, {samples, 2 * out, 2 * out, count});
+    modes.tiling.batches = true;
+    expect_products(modes, samples, {samples, 2 * out, 2 * out, count, (count + 2) / 3});
+  }
+}
+
+TEST(Products, OthersHaveNoKernel) {
+  for (const LayerSpec& layer :
+       {pointwise("y", "u", 0, 5, Activation::relu, "mlp"), layer_norm("y", "u", 0, 5, "embed"),
+        embedding("y", "u", 5, 4, 3, 0), jet_activation("y", "u", 0, 5, Activation::tanh, "mlp")})
+    for (std::size_t p = 0; p < layer.parameters.size(); ++p) {
+      EXPECT_FALSE(is_kernel(layer, p)) << row_of(layer).name;
+      EXPECT_TRUE(layer_products(layer, 2).forward.empty());
+    }
+}
+
 // Backward computes the slopes of tanh and sigmoid from their values.
 TEST(LayerKinds, FunctionsAreThoseOfActivationsAndSoftmax) {
-  const auto functions = [](const LayerSpec& layer) {
-    const PassCount count = row_of(layer).functions(layer, 3);
-    return std::pair(count.forward, count.backward);
+  const auto functions = [](const LayerSpec& layer) { return row_of(layer).functions(layer); };
+  const auto of = [&](Activation a) {
+    const LayerFunctions count = functions(pointwise("y", "x", 0, 5, a));
+    return std::pair(count.exponentials.forward, count.exponentials.backward);
   };
-  const auto of = [&](Activation a) { return functions(pointwise("y", "x", 0, 5, a)); };
   EXPECT_EQ(of(Activation::relu), std::pair(0.0, 0.0));
-  EXPECT_EQ(of(Activation::tanh), std::pair(15.0, 0.0));
-  EXPECT_EQ(of(Activation::gelu), std::pair(15.0, 15.0));
+  EXPECT_EQ(of(Activation::tanh), std::pair(5.0, 0.0));
+  EXPECT_EQ(of(Activation::gelu), std::pair(5.0, 5.0));
   LayerSpec attention = causal_attention("y", "x", 0, 2, 8);
   attention.sizes.emplace('p', 7);  // one block of 7 x 7 scores
-  const double scores = 3.0 * 2 * 49, sums = functions_per_sum * 3 * 2 * 7;
-  EXPECT_EQ(functions(attention), std::pair(scores + 2 * sums, 2 * scores + sums));
+  const LayerFunctions softmax = functions(attention);
+  EXPECT_EQ(softmax.exponentials.forward, 2 * 49);
+  EXPECT_EQ(softmax.exponentials.backward, 2 * 2 * 49);
+  EXPECT_EQ(softmax.row_sums.forward, 2 * 2 * 7);
+  EXPECT_EQ(softmax.row_sums.backward, 2 * 7);
 }
 
 }  // namespace

@@ -177,7 +177,7 @@ void Engine<T>::forward(const Forward& forward, std::optional<LayerCall<Compute>
         placement_along("context", stage_.slots[forward.output].placements, plan_.input.mesh)
             .is_shard();
     const LayerSums before = sums_of(plan_.input.model, forward.layer);
-    if (counts && !forward.recomputes && row.adds_loss)
+    if (counts && !forward.recomputes && !row.loss_terms.empty())
       call.batch.loss = sums_.all().data() + loss_slot(now) + 1 + before.losses;
     if (counts && !forward.recomputes && now.targets.data() != nullptr)  // not in an evaluation
       call.batch.routing = sums_.all().data() + sums_.places().first_routing() + before.routing;

@@ -71,11 +71,10 @@ LayerCall<T> LayerOperands<T>::make(const Compute& action, const Microbatch<Stat
   const std::vector<ParameterView>& views = views_[action.layer];
   for (std::size_t p = 0; p < views.size(); ++p)
     call.parameters[p] = used_.part(views[p].bucket, views[p].elements);
-  const bool reads_exact_x = row_of(layers_[action.layer]).reads_exact_x;
   for (std::size_t i = 0; i < action.inputs.size(); ++i) {
     const SlotId input = action.inputs[i];
-    // A layer with reads_exact_x reads x in LayerCall::batch. The type of x may differ from T.
-    if (input != no_slot && !(input == slot_of_x && reads_exact_x))
+    // Class numbers are read in LayerCall::batch. The type of x may differ from T.
+    if (input != no_slot && !(input == slot_of_x && reads_classes(call.layer)))
       call.inputs[i] = frame_.read(input, batch);
   }
   if (action.saved != no_slot) call.saved = frame_.in_state_type(action.saved, batch);

@@ -9,6 +9,11 @@
 namespace tessera {
 namespace {
 
+/// Time of a sum over a row or of a search in it beside its elements, in exponential functions: its
+/// loop ends, and the lanes of a vector are joined. Measured; shuffles in a warp take about as
+/// long.
+constexpr double functions_per_sum = 12;
+
 /// Makes the result of work_of(): visits an action and lists its kernels and calls.
 class WorkLister {
  public:
@@ -164,7 +169,7 @@ Size unique_elements(const Plan& plan, Size rank) {
 Work layer_work(const LayerSpec& layer, Size samples, const PlanInput& input, PassKind pass,
                 double share) {
   const bool forwards = pass == PassKind::forward;
-  const LayerProducts products = row_of(layer).products(layer, samples);
+  const LayerProducts products = layer_products(layer, samples);
   Work work{.pass = pass, .has_products = !products.forward.empty()};
   if (samples == 0) return work;
   const Size element_bytes = size_of(input.compute_type);
@@ -183,11 +188,12 @@ Work layer_work(const LayerSpec& layer, Size samples, const PlanInput& input, Pa
                             static_cast<double>(std::min({product.m, product.n, product.k}));
   }
   work.kernels = std::max(1.0, calls);
-  const PassCount functions = row_of(layer).functions(layer, samples);
-  work.functions = share * (forwards ? functions.forward : functions.backward);
-  const PassCount operands = count_operands(layer, samples);
-  work.bytes = share * (forwards ? operands.forward : operands.backward) *
-               static_cast<double>(element_bytes);
+  const auto of_pass = [&](PassCount count) { return forwards ? count.forward : count.backward; };
+  const LayerFunctions functions = row_of(layer).functions(layer);
+  const double of_sample =
+      of_pass(functions.exponentials) + functions_per_sum * of_pass(functions.row_sums);
+  work.functions = share * (static_cast<double>(samples) * of_sample);
+  work.bytes = share * of_pass(count_operands(layer, samples)) * static_cast<double>(element_bytes);
   return work;
 }
 

@@ -65,14 +65,14 @@ LayerProducts attention_products(const LayerSpec& layer, Size samples) {
 /// Returns one exponential function for each score, which takes 4 FLOPs per column of a head in
 /// forward; backward repeats it, and the gradient takes as long. Rows of scores have a maximum and
 /// a sum, and backward one sum.
-PassCount attention_functions(const LayerSpec& layer, Size samples) {
+LayerFunctions attention_functions(const LayerSpec& layer) {
   double flops = 0, rows = 0;
-  for (const GemmShape& product : attention_products(layer, samples).forward) {
+  for (const GemmShape& product : attention_products(layer, 1).forward) {
     flops += product.flops();
     rows += static_cast<double>(product.m * product.times) / 2;  // there are two products
   }
   const double scores = flops / (4 * static_cast<double>(layer.size("d")));
-  return {scores + 2 * functions_per_sum * rows, 2 * scores + functions_per_sum * rows};
+  return {.exponentials = {scores, 2 * scores}, .row_sums = {2 * rows, rows}};
 }
 
 /// Returns the elements of the squares and of the sums of some heads (Attention::squares,

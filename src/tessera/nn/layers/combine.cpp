@@ -60,8 +60,8 @@ constexpr LayerRow combine_row{
                    .whole = "tkf"},
     // Backward makes gradients of slots and, with two sums, of gates.
     .functions =
-        [](const LayerSpec& layer, Size samples) {
-          return detail::slots_functions(layer, samples, {1, 4});
+        [](const LayerSpec& layer) {
+          return detail::slots_functions(layer, {1, 4});
         },
     .scratch = detail::slots_scratch,
     .reads_inputs = always,

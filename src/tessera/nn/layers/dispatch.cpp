@@ -31,8 +31,8 @@ constexpr LayerRow dispatch_row{
                    .whole = "tkf"},
     .rules_choose = true,
     .functions =
-        [](const LayerSpec& layer, Size samples) {
-          return detail::slots_functions(layer, samples, {1, 1});
+        [](const LayerSpec& layer) {
+          return detail::slots_functions(layer, {1, 1});
         },
     .scratch = detail::slots_scratch,
     .reads_inputs = always,

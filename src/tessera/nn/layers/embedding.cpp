@@ -120,7 +120,6 @@ constexpr LayerRow embedding_row{
                    .whole = "c"},
     .rules_choose = true,
     .reads_batch = true,
-    .reads_exact_x = true,
     .reads_inputs = always,
     .forward =
         [](const auto& call) { call.with_output([&](const auto& y) { look_up(call, y.data()); }); },

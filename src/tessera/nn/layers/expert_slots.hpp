@@ -126,9 +126,9 @@ ExpertSlots slots_of(const LayerCall<T>& call) {
 
 /// Returns LayerRow::functions of kernels that search the slots of each row, and sum over it, so
 /// often.
-inline PassCount slots_functions(const LayerSpec& layer, Size samples, PassCount sums) {
-  const double rows = functions_per_sum * static_cast<double>(samples * layer.size("t"));
-  return {sums.forward * rows, sums.backward * rows};
+inline LayerFunctions slots_functions(const LayerSpec& layer, PassCount sums) {
+  const auto rows = static_cast<double>(layer.size("t"));
+  return {.row_sums = {sums.forward * rows, sums.backward * rows}};
 }
 
 /// Copies `rows` to their slots, times `gates` unless that is null, and fills the others with

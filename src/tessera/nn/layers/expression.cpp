@@ -38,6 +38,15 @@ Placement shard_or(std::string_view indices, std::string_view split, Placement o
   return Placement::shard(static_cast<int>(std::count(before.begin(), before.end(), ',')));
 }
 
+/// Returns true if a parameter and the first input have an index over which the output sums.
+bool is_factor(const Expression& expression, std::size_t parameter) {
+  const std::string_view x = expression.inputs[0].indices;
+  return std::any_of(x.begin(), x.end(), [&](char index) {
+    return index != ',' && has(expression.parameters[parameter].indices, {&index, 1}) &&
+           !has(expression.output, {&index, 1});
+  });
+}
+
 /// Return the indices of the rows of a matrix, and of its columns.
 std::string_view row_indices(std::string_view indices) {
   return indices.substr(0, indices.find(','));
@@ -67,6 +76,33 @@ Size LayerSpec::experts() const {
   const bool splits = has(expression.output, "e") && has(expression.inputs[0].indices, "e") &&
                       !has(expression.whole, "e");
   return splits ? whole('e') : 0;
+}
+
+bool is_kernel(const LayerSpec& layer, std::size_t parameter) {
+  return is_factor(row_of(layer).expression, parameter);
+}
+
+LayerProducts layer_products(const LayerSpec& layer, Size samples) {
+  const LayerRow& row = row_of(layer);
+  if (row.products != nullptr) return row.products(layer, samples);
+  const Expression& expression = row.expression;
+  if (!is_factor(expression, 0)) return {};
+  Size m = samples, n = 1, k = 1, times = 1;
+  for (const auto& [index, extent] : layer.sizes) {
+    const std::string_view letter(&index, 1);
+    if (!has(expression.output, letter))
+      k *= extent.own.count;
+    else if (!has(expression.inputs[0].indices, letter))
+      n *= extent.own.count;
+    else if (has(expression.parameters[0].indices, letter))
+      times *= extent.own.count;
+    else
+      m *= extent.own.count;
+  }
+  const Size launches = layer.tiling.launches(times, row.at_once(layer));
+  LayerProducts all{{{m, n, k, times, launches}}, {{k, n, m, times, launches}}};
+  if (layer.inputs[0] != LayerSpec::data) all.backward.push_back({m, k, n, times, launches});
+  return all;
 }
 
 std::string_view dimension_of(char index) {

@@ -16,15 +16,15 @@ struct BatchFacts {
   Matrix<const State> x{};  ///< not rounded to the compute type
   Size first = 0;           ///< number of the first sample in the global batch
   Size step = 0;            ///< number of the training step, from 1
-  /// Forward writes the parts that the layer adds to the loss sum here, in the order of terms_of();
-  /// null if the pass recomputes.
+  /// Forward writes the parts that the layer adds to the loss sum here, in the order of
+  /// LayerRow::loss_terms; null if the pass recomputes.
   double* loss = nullptr;
   /// Forward of a router adds three rows with a number per expert: its choices, its dropped
   /// choices, and its terms of the entropy of the probabilities; null if nobody counts.
   double* routing = nullptr;
   /// Factor of the gradients of the parts in `loss`: loss scale / global count.
   State gradient_scale = 0;
-  /// Layers that draw (LayerRow::draws) draw from the prior and ignore their inputs.
+  /// Layers with LatentDraw draw from the prior and ignore their inputs.
   bool from_prior = false;
 };
 
@@ -40,7 +40,7 @@ struct RingPart {
 ///
 /// A gradient is wanted if its View has memory, and kernels must not write any other. That of an
 /// input is not wanted if the input is the batch. Schedules may split backward of kinds with
-/// LayerRow::products in two passes, one for inputs and one for parameters.
+/// products in two passes, one for inputs and one for parameters.
 ///
 /// T is the compute type. Results that are terms of a sum over ranks are written unrounded, in the
 /// state type, to the `_terms` View if that has memory; the plain View is then empty.

@@ -102,9 +102,9 @@ void layer_norm_backward(const LayerCall<T>& call) {
 }
 
 /// Each pass has two sums over a row.
-PassCount layer_norm_functions(const LayerSpec& layer, Size samples) {
-  const double sums = 2 * static_cast<double>(samples * layer.positions());
-  return {functions_per_sum * sums, functions_per_sum * sums};
+LayerFunctions layer_norm_functions(const LayerSpec& layer) {
+  const double sums = 2 * static_cast<double>(layer.positions());
+  return {.row_sums = {sums, sums}};
 }
 
 constexpr LayerRow layer_norm_row{.name = "layer_norm",

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstddef>
+#include <span>
 #include <string_view>
 #include <vector>
 
@@ -17,14 +19,21 @@ struct LayerProducts {
   std::vector<GemmShape> repeated{};  ///< products of forward that backward computes again
 };
 
-/// Time of a sum over a row or of a search in it beside its elements, in exponential functions: its
-/// loop ends, and the lanes of a vector are joined. Measured; shuffles in a warp take about as
-/// long.
-inline constexpr double functions_per_sum = 12;
+/// What kernels compute on one sample, where this may take longer than the memory traffic.
+struct LayerFunctions {
+  PassCount exponentials{};  ///< exponential and hyperbolic functions
+  PassCount row_sums{};      ///< sums over a row, and searches in one
+};
+
+/// A term that a layer adds to the loss of a training.
+struct LossTerm {
+  std::string_view name;
+  bool in_validation = true;  ///< false: it only guides the training, as a router's balance does
+};
 
 // Defaults of LayerRow.
-inline LayerProducts no_products(const LayerSpec&, Size) { return {}; }
-inline PassCount no_functions(const LayerSpec&, Size) { return {}; }
+inline LayerFunctions no_functions(const LayerSpec&) { return {}; }
+inline Size one_at_once(const LayerSpec&) { return 1; }
 inline Size no_scratch(const LayerSpec&, Size) { return 0; }
 inline Size no_columns(const LayerSpec&) { return 0; }
 inline bool always(const LayerSpec&) { return true; }
@@ -42,21 +51,16 @@ struct LayerRow {
 
   /// The kernels read LayerCall::batch.
   bool reads_batch = false;
-  /// The kernels read x in BatchFacts::x, where it is not rounded to the compute type, and not in
-  /// LayerCall::inputs. Needs reads_batch.
-  bool reads_exact_x = false;
-  /// The output is drawn from a distribution that the inputs describe.
-  bool draws = false;
-  /// Forward writes the parts of the loss that terms_of() names to BatchFacts::loss.
-  bool adds_loss = false;
+  /// Forward writes these parts of the loss to BatchFacts::loss. Needs reads_batch.
+  std::span<const LossTerm> loss_terms{};
 
-  /// Returns the matrix products on `samples` samples; `layer` has a rank's extents. FLOPs count
-  /// these products only, each once: not those that backward repeats.
-  LayerProducts (*products)(const LayerSpec& layer, Size samples) = no_products;
-  /// Returns how often the kernels evaluate an exponential or hyperbolic function, plus
-  /// functions_per_sum for each sum over a row, where these may take longer than the memory
-  /// traffic; `layer` has a rank's extents.
-  PassCount (*functions)(const LayerSpec& layer, Size samples) = no_functions;
+  /// Returns the matrix products of a kind whose expression does not tell them, as layer_products()
+  /// does.
+  LayerProducts (*products)(const LayerSpec& layer, Size samples) = nullptr;
+  /// Returns how many of the products that its expression tells a kind makes at once.
+  Size (*at_once)(const LayerSpec& layer) = one_at_once;
+  /// Returns what the kernels compute beside products; `layer` has a rank's extents.
+  LayerFunctions (*functions)(const LayerSpec& layer) = no_functions;
   /// Returns the elements of LayerCall::scratch for `samples` samples; `layer` has a rank's
   /// extents.
   Size (*scratch)(const LayerSpec& layer, Size samples) = no_scratch;
@@ -101,10 +105,21 @@ struct LayerRow {
 
 inline const LayerRow& row_of(const LayerSpec& layer) { return *layer.kind; }
 
-/// Returns true if a parameter of the layer is a kernel, which means a factor of its matrix
-/// products. Biases, scales of norms and embeddings are not.
-inline bool is_kernel(const LayerSpec& layer, const ParameterSpec& parameter) {
-  return row_of(layer).products != no_products && parameter.shape.size() > 1;
+/// Returns true if a parameter of the layer is a kernel: a factor of matrix products with the first
+/// input, which sum over an index of both. Biases, scales of norms and embeddings are not.
+bool is_kernel(const LayerSpec& layer, std::size_t parameter);
+
+/// Returns the matrix products on `samples` samples; `layer` has a rank's extents. FLOPs count them
+/// once, without those that backward repeats. Those of y = x W follow from the expression of a
+/// kind: the rows have the indices of x and y, the columns those of y and not of x, a sum has the
+/// others, and there is a product for each value of the indices that all three have. x of the batch
+/// has no gradient.
+LayerProducts layer_products(const LayerSpec& layer, Size samples);
+
+/// Returns true if the first input has class numbers: it has no index of columns. Kernels read them
+/// in BatchFacts::x, because LayerCall::inputs may be rounded to the compute type.
+inline bool reads_classes(const LayerSpec& layer) {
+  return row_of(layer).expression.inputs[0].indices.ends_with(',');
 }
 
 }  // namespace tessera

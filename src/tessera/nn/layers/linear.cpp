@@ -29,15 +29,6 @@ struct Kernels {
   }
 };
 
-/// There is no product for the gradient of the input if that is the batch.
-LayerProducts linear_products(const LayerSpec& layer, Size samples) {
-  const Kernels k(layer);
-  const Size n = samples * layer.positions();
-  LayerProducts all{{{n, k.out, k.in, k.groups}}, {{k.in, k.out, n, k.groups}}};
-  if (layer.inputs[0] != LayerSpec::data) all.backward.push_back({n, k.in, k.out, k.groups});
-  return all;
-}
-
 template <class T>
 void linear_forward(const LayerCall<T>& call) {
   const Kernels k(call.layer);
@@ -71,7 +62,6 @@ constexpr LayerRow row_of_products(std::string_view name, const Expression& expr
   return {.name = name,
           .expression = expression,
           .rules_choose = true,
-          .products = linear_products,
           .sums_in_blocks = true,
           .reads_inputs = always,
           .adds_gradient = true,

@@ -11,14 +11,7 @@ namespace tessera {
 namespace {
 
 Size modes_at_once(const LayerSpec& layer) {
-  return layer.tiling.at_once(layer.size("m"), layer.size("riro"));
-}
-
-LayerProducts mode_product_products(const LayerSpec& layer, Size samples) {
-  const Size w = layer.size("i"), modes = layer.size("m"), rows = samples;
-  const Size launches = layer.tiling.launches(modes, modes_at_once(layer));
-  const GemmShape product{rows, 2 * w, 2 * w, modes, launches};
-  return {{product}, {{2 * w, 2 * w, rows, modes, launches}, product}};
+  return layer.tiling.at_once(layer.size("m"), layer.size("rizo"));
 }
 
 /// Turns the complex factors R of each mode, (Re; Im) of shape (2 w, w), into the real matrix
@@ -127,13 +120,14 @@ class ModeProduct {
   Size w_, modes_, at_once_, square_ = 4 * w_ * w_;
 };
 
+/// r are the real and imaginary parts of x, and z those of y.
 constexpr LayerRow mode_product_row{
     .name = "mode_product",
-    .expression = {.inputs = {{"s,mri"}}, .parameters = {{"m,ri,o"}}, .output = "s,mro"},
+    .expression = {.inputs = {{"s,mri"}}, .parameters = {{"m,ri,o"}}, .output = "s,mzo"},
     .rules_choose = true,
-    .products = mode_product_products,
+    .at_once = modes_at_once,
     .scratch = [](const LayerSpec& layer,
-                  Size) { return modes_at_once(layer) * 2 * layer.size("riro"); },
+                  Size) { return modes_at_once(layer) * 2 * layer.size("rizo"); },
     .reads_inputs = always,
     .forward = [](const auto& call) { ModeProduct(call).forward(); },
     .backward = [](const auto& call) { ModeProduct(call).backward(); }};
@@ -147,7 +141,7 @@ LayerSpec mode_product(std::string name, std::string unit, Size input, const Fou
                   std::move(name),
                   std::move(unit),
                   {input},
-                  {{'m', grid.num_modes()}, {'r', 2}, {'i', w}, {'o', w}}};
+                  {{'m', grid.num_modes()}, {'r', 2}, {'i', w}, {'z', 2}, {'o', w}}};
   layer.parameters = {
       {"modes", {grid.num_modes(), 2 * w, w}, {"modes", "", ""}, Initial::uniform, stream}};
   layer.groups = {"modes", "model.fno.modes", grid.modes};

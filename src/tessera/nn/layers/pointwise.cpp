@@ -116,11 +116,11 @@ void pointwise_backward(const LayerCall<T>& call) {
 }
 
 /// Backward has the slope of tanh and sigmoid from their values.
-PassCount pointwise_functions(const LayerSpec& layer, Size samples) {
+LayerFunctions pointwise_functions(const LayerSpec& layer) {
   const bool has_function = pointwise_activation(layer) != Activation::identity &&
                             pointwise_activation(layer) != Activation::relu;
-  const auto elements = static_cast<double>(samples * layer.positions() * layer.out());
-  return {has_function ? elements : 0, keeps_input(layer) ? elements : 0};
+  const auto elements = static_cast<double>(layer.positions() * layer.out());
+  return {.exponentials = {has_function ? elements : 0, keeps_input(layer) ? elements : 0}};
 }
 
 constexpr LayerRow pointwise_row_of(const Expression& expression) {

@@ -88,12 +88,13 @@ void reparameterize_backward(const LayerCall<T>& call) {
       });
 }
 
+constexpr LossTerm reparameterize_terms[] = {{"kl_divergence"}};
+
 constexpr LayerRow reparameterize_row{
     .name = "reparameterize",
     .expression = {.inputs = {{"s,c"}, {"s,c"}}, .output = "s,c", .whole = "c"},
     .reads_batch = true,
-    .draws = true,
-    .adds_loss = true,
+    .loss_terms = reparameterize_terms,
     .reads_inputs = always,
     .gradient_in_place = true,
     .forward = [](const auto& call) { reparameterize_forward(call); },

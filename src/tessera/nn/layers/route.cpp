@@ -25,11 +25,10 @@ Size route_scratch(const LayerSpec& layer, Size samples) {
 }
 
 /// The exponential functions of the softmax. It has two sums, and each choice has two.
-PassCount route_functions(const LayerSpec& layer, Size samples) {
-  const auto rows = static_cast<double>(samples * layer.positions());
-  const auto sums = static_cast<double>(2 + 2 * layer.get<Routing>().top_k);
-  const double each = rows * (static_cast<double>(layer.in()) + functions_per_sum * sums);
-  return {each, each};
+LayerFunctions route_functions(const LayerSpec& layer) {
+  const auto elements = static_cast<double>(layer.positions() * layer.in());
+  const auto sums = static_cast<double>(layer.positions() * (2 + 2 * layer.get<Routing>().top_k));
+  return {.exponentials = {elements, elements}, .row_sums = {sums, sums}};
 }
 
 /// Softmax of the logits of each position, and its choices: the largest logits, at a tie those of
@@ -255,10 +254,12 @@ void route_backward(const LayerCall<T>& call) {
       rows * experts);
 }
 
+constexpr LossTerm route_terms[] = {{"balance_loss", false}, {"router_z_loss", false}};
+
 constexpr LayerRow route_row{.name = "route",
                              .expression = {.inputs = {{"sp,e"}}, .output = "sp,e", .whole = "pe"},
                              .reads_batch = true,
-                             .adds_loss = true,
+                             .loss_terms = route_terms,
                              .functions = route_functions,
                              .scratch = route_scratch,
                              .reads_inputs = always,

@@ -3,20 +3,12 @@
 #pragma once
 
 #include <cstddef>
-#include <string_view>
 #include <vector>
 
+#include <tessera/nn/layers/layer_row.hpp>
 #include <tessera/nn/models/model_spec.hpp>
 
 namespace tessera {
-
-struct LossTerm {
-  std::string_view name;
-  bool in_validation = true;  ///< false: it only guides the training, as a router's balance does
-};
-
-/// Returns the terms of a layer, in the order of its sums (BatchFacts::loss).
-std::vector<LossTerm> terms_of(const LayerSpec& layer);
 
 /// The terms of all layers. Those of one name are added.
 struct LossTerms {

@@ -6,7 +6,6 @@
 #include <tessera/base/error.hpp>
 #include <tessera/nn/layers/layer_row.hpp>
 #include <tessera/nn/layers/layers.hpp>
-#include <tessera/nn/models/loss_terms.hpp>
 #include <tessera/nn/models/model_spec.hpp>
 
 namespace tessera {
@@ -93,7 +92,7 @@ Size ModelSpec::append(LayerSpec layer) {
 LayerSums sums_of(const ModelSpec& model, Size layers) {
   LayerSums sums;
   for (Size l = 0; l < layers; ++l) {
-    sums.losses += static_cast<Size>(terms_of(model.layers[l]).size());
+    sums.losses += static_cast<Size>(row_of(model.layers[l]).loss_terms.size());
     if (const auto* routing = std::get_if<Routing>(&model.layers[l].settings))
       sums.routing += 3 * routing->experts;
   }
@@ -125,14 +124,15 @@ bool attends(const ModelSpec& model) {
 }
 
 bool draws(const ModelSpec& model) {
-  return std::any_of(model.layers.begin(), model.layers.end(),
-                     [](const LayerSpec& layer) { return row_of(layer).draws; });
+  return std::any_of(model.layers.begin(), model.layers.end(), [](const LayerSpec& layer) {
+    return std::holds_alternative<LatentDraw>(layer.settings);
+  });
 }
 
 PassCount count_flops(const std::vector<LayerSpec>& layers, Size samples) {
   PassCount count;
   for (const LayerSpec& layer : layers) {
-    const LayerProducts products = row_of(layer).products(layer, samples);
+    const LayerProducts products = layer_products(layer, samples);
     count.forward += sum(products.forward);
     count.backward += sum(products.backward);
   }
@@ -154,7 +154,7 @@ PassCount count_operands(const LayerSpec& layer, Size samples) {
 }
 
 std::vector<GemmShape> products_of(const LayerSpec& layer, Size samples) {
-  LayerProducts products = row_of(layer).products(layer, samples);
+  LayerProducts products = layer_products(layer, samples);
   std::vector<GemmShape> all = std::move(products.forward);
   all.insert(all.end(), products.backward.begin(), products.backward.end());
   return all;

@@ -66,7 +66,7 @@ void add_parameters(ParameterLayout& plan, const PlanInput& input, Size l, const
                                shape,
                                along_model,
                                layout.parameter_gradients[p].is_partial(),
-                               is_kernel(layer, layer.parameters[p]),
+                               is_kernel(layer, p),
                                experts,
                                std::move(cuts),
                                {0, room}});

@@ -151,8 +151,7 @@ void split_weight_gradients(const PlanInput& input, ChunkPass& chunk) {
     auto* of_inputs = std::get_if<Backward>(&chunk.backward.back());
     if (of_inputs == nullptr) continue;
     const LayerSpec& layer = input.model.layers[of_inputs->layer];
-    // It pays only for layers with matrix products.
-    if (layer.parameters.empty() || row_of(layer).products(layer, 1).backward.empty()) continue;
+    if (!is_kernel(layer, 0)) continue;  // it pays only for matrix products
     Backward of_parameters = *of_inputs;
     of_parameters.gradients = Gradients::of_parameters;
     of_parameters.output = no_slot;

@@ -73,7 +73,7 @@ void NaivePass::convert_x(Range layers) {
   x_ = slot_of_x;
   const auto begin = layers_.begin() + layers.begin;
   const bool is_read = std::any_of(begin, begin + layers.count, [](const LayerSpec& layer) {
-    return !row_of(layer).reads_exact_x &&
+    return !reads_classes(layer) &&
            std::count(layer.inputs.begin(), layer.inputs.end(), LayerSpec::data) > 0;
   });
   if (!is_read || !input_.has_copies()) return;
