@@ -136,7 +136,7 @@ TEST(Flops, AreThoseOfTheClosedForm) {
   // Along the first dimension k1 and -k1 are one.
   const Size n = 32, m = 12, w = 32;
   const ModelSpec model = fno({.grid = n, .modes = m, .width = w, .layers = 4, .projection = 128});
-  const Size transform = 2 * (2 * (m + 1) * n * n * w + 2 * m * 4 * m * n * w);
+  const Size transform = 2 * (2 * m * n * n * w + 2 * (m + 1) * 2 * m * n * w);
   const Size layer = 2 * transform + 8 * 2 * m * m * w * w + 2 * n * n * w * w;
   const Size dense = 2 * n * n * (w * 128 + 128);
   const Size lift = 2 * n * n * 3 * w;  // no gradient of x

@@ -229,6 +229,8 @@ TEST(Work, OfAttentionRepeatsTheScoresInBackward) {
   const double product = 2.0 * 7 * 7 * 5 * 6;  // three samples with two heads of five columns
   EXPECT_DOUBLE_EQ(forward.flops, 2 * product);
   EXPECT_DOUBLE_EQ(backward.flops, 5 * product);
+  // An exponential function for each score; the largest score and the sum take as long as twelve.
+  EXPECT_DOUBLE_EQ(forward.functions, 6 * (7 * 7 + 2 * 12 * 7));
   const double elements = (2 * 7 * 5 + 7 * 7) * 6;  // of a product: two blocks of rows, and scores
   EXPECT_DOUBLE_EQ(forward.block_bytes, 2 * 4 * elements);
   EXPECT_DOUBLE_EQ(backward.block_bytes, 5 * 4 * elements);
@@ -243,8 +245,8 @@ TEST(Work, OfFrequenciesReadsBlocksOfFieldsAndModes) {
   // For each of 2 x 4 modes: 5 rows of 6 columns times the matrix of 6 x 3 complex factors, twice
   // as many elements as the factors have.
   EXPECT_DOUBLE_EQ(of("mode_product"), 4 * 8 * (2.0 * 5 * 6 + 6 * 6 - 6 * 3));
-  const double along_first = (8 + 6) * 8 * 3, along_second = (2 * 8 + 2 * 2) * 3;
-  EXPECT_DOUBLE_EQ(of("fourier"), 4 * 5 * (along_first + 4 * along_second));
+  const double along_first = (8 + 6) * 12, along_second = (8 + 2 * 2) * 3;
+  EXPECT_DOUBLE_EQ(of("fourier"), 4 * 5 * (along_first + 8 * along_second));
 }
 
 }  // namespace

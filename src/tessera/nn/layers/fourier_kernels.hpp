@@ -7,6 +7,7 @@
 
 #include <tessera/base/types.hpp>
 #include <tessera/nn/layers/fourier_modes.hpp>
+#include <tessera/nn/rows.hpp>
 
 namespace tessera::detail {
 
@@ -17,16 +18,15 @@ enum class FourierScale : std::uint8_t {
 };
 
 /// Fills the two factors of exp(-i (k1 x1 + k2 x2)), with x in units of 2 pi / n. `along_first`,
-/// (2 magnitudes, rows), has the rows cos(k1 x1) and -sin(k1 x1) for k1 = least, least + 1, ....
-/// `along_second` is two matrices (2 modes, 2 n), for k1 >= 0 and for k1 < 0. The first multiplies
-/// the real and imaginary parts of that product by exp(-i k2 x2); the second multiplies those of
-/// its conjugate.
+/// (2 magnitudes, rows), has the rows cos(k1 x1) and -sin(k1 x1) for k1 = least, least + 1, ...;
+/// `along_second`, (2 modes, n), has the rows cos(k2 x2) and -sin(k2 x2), scaled, for k2 = 0, 1,
+/// ....
 template <class T>
 struct FourierMatrices {
   T *along_first, *along_second;
   GridRows rows;
   Size firsts;  ///< number of factors exp(-i k1 x1)
-  Size n, modes, least;
+  Size n, least;
   FourierScale scale;
 
   KOKKOS_INLINE_FUNCTION void operator()(Size i) const {
@@ -38,28 +38,17 @@ struct FourierMatrices {
     const Size number = at / columns, column = at % columns;
     const Size k = is_first ? least + number : number, x = is_first ? rows.x1(column) : column;
     const double angle = two_pi * static_cast<double>(k * x % n) / static_cast<double>(n);
-    const double cosine = cos(angle), sine = sin(angle);
-    if (is_first) {
-      T* const to = along_first + 2 * number * columns + column;
-      to[0] = static_cast<StateOf<T>>(cosine);
-      to[columns] = static_cast<StateOf<T>>(-sine);
-      return;
-    }
     const double mirror = k == 0 || 2 * k == n ? 1 : 2, mean = 1 / static_cast<double>(n * n);
-    const double factor = scale == FourierScale::mean ? mean : mirror;
-    for (int conjugates = 0; conjugates < 2; ++conjugates) {
-      T* const to = along_second + 4 * n * (conjugates * modes + k) + x;
-      const double of_imaginary = conjugates ? -factor : factor;
-      to[0] = static_cast<StateOf<T>>(factor * cosine);
-      to[n] = static_cast<StateOf<T>>(of_imaginary * sine);
-      to[2 * n] = static_cast<StateOf<T>>(factor * -sine);
-      to[3 * n] = static_cast<StateOf<T>>(of_imaginary * cosine);
-    }
+    const double factor = is_first ? 1 : scale == FourierScale::mean ? mean : mirror;
+    T* const to = (is_first ? along_first : along_second) + 2 * number * columns + column;
+    to[0] = static_cast<StateOf<T>>(factor * cos(angle));
+    to[columns] = static_cast<StateOf<T>>(-factor * sin(angle));
   }
 };
 
 /// The sums over x1 of a field times cos(k1 x1) and times -sin(k1 x1): two rows for each |k1|,
-/// which make the modes of k1 and of -k1. Columns are those of one k1.
+/// which make the modes of k1 and of -k1. Columns are those of one k1: for each k2 the real parts
+/// of all channels, then the imaginary parts.
 struct FourierSums {
   Size modes, width;
   Size first, count;  ///< as in FourierModes
@@ -68,58 +57,60 @@ struct FourierSums {
 
   KOKKOS_INLINE_FUNCTION Size columns() const { return 2 * modes * width; }
   /// Returns the elements of the sums of a sample.
-  KOKKOS_INLINE_FUNCTION Size sums() const { return 2 * magnitudes * columns(); }
-  KOKKOS_INLINE_FUNCTION bool is_real(Size column) const { return column / width % 2 == 0; }
-  /// Returns the column with the imaginary part of a real one, and the other way round.
-  KOKKOS_INLINE_FUNCTION Size partner(Size column) const {
-    return is_real(column) ? column + width : column - width;
+  KOKKOS_INLINE_FUNCTION Size size() const { return 2 * magnitudes * columns(); }
+  /// Returns the modes of a frequency k1; null if the rank does not have it.
+  template <class T>
+  KOKKOS_INLINE_FUNCTION const T* modes_of(const T* all, Size k) const {
+    return k >= first && k < first + count ? all + (k - first) * columns() : nullptr;
   }
 };
 
-/// Makes modes of the sums of each sample: cosines + i sines for k1 >= 0, cosines - i sines for k1
-/// < 0.
+/// Makes the modes of `samples` samples of their sums: cosines + i sines for k1 >= 0, cosines - i
+/// sines for k1 < 0. `next`: elements from the modes of one sample to the next.
 template <class State, class Out>
-struct ModesOfSums {
-  FourierSums of;
-  const State* sums;
-  Out* to;
+void modes_of_sums(const FourierSums& of, Size samples, const State* sums, Out* modes, Size next) {
+  const Size width = of.width;
+  for_rows(
+      "tessera::fourier_modes"_label, samples * of.count * of.modes, 2 * width,
+      KOKKOS_LAMBDA(const Row& row) {
+        const Size k2 = row.number % of.modes, at = row.number / of.modes % of.count,
+                   sample = row.number / of.modes / of.count, k = of.first + at;
+        const bool negative = k >= of.modes;
+        const Size magnitude = negative ? 2 * of.modes - k : k;
+        const State* const cosines =
+            sums + sample * of.size() + 2 * (magnitude - of.least) * of.columns() + k2 * 2 * width;
+        const State* const sines = cosines + of.columns();
+        const State sign = negative ? -1 : 1;
+        Out* const out = modes + sample * next + (at * of.modes + k2) * 2 * width;
+        row.for_each(width, [=](Size c) {
+          out[c] = cosines[c] - sign * sines[width + c];
+          out[width + c] = cosines[width + c] + sign * sines[c];
+        });
+      });
+}
 
-  KOKKOS_INLINE_FUNCTION void operator()(Size i) const {
-    const Size column = i % of.columns(), frequency = i / of.columns(),
-               k = of.first + frequency % of.count;
-    const State* const own = sums + frequency / of.count * of.sums();
-    const bool negative = k >= of.modes;
-    const Size row = 2 * ((negative ? 2 * of.modes - k : k) - of.least);
-    const State cosines = own[row * of.columns() + column],
-                sines = own[(row + 1) * of.columns() + of.partner(column)];
-    to[i] = of.is_real(column) == negative ? cosines + sines : cosines - sines;
-  }
-};
-
-/// The transpose of ModesOfSums.
+/// The transpose of modes_of_sums().
 template <class T>
-struct SumsOfModes {
-  FourierSums of;
-  const T* from;
-  T* sums;
-
-  KOKKOS_INLINE_FUNCTION void operator()(Size i) const {
-    const Size sample = i / of.sums(), column = i % of.columns();
-    const Size row = i % of.sums() / of.columns(), k = of.least + row / 2;
-    const T* const own = from + sample * of.count * of.columns();
-    const bool sines = row % 2 == 1;
-    const Size at = sines ? of.partner(column) : column;
-    StateOf<T> sum = 0;
-    for (int sign = 0; sign < 2; ++sign) {
-      const bool negative = sign == 1;
-      const Size each = negative ? 2 * of.modes - k : k;
-      if (each < of.first || each >= of.first + of.count || negative != (each >= of.modes))
-        continue;
-      const StateOf<T> value = own[(each - of.first) * of.columns() + at];
-      sum += sines && of.is_real(column) == negative ? -value : value;
-    }
-    sums[i] = sum;
-  }
-};
+void sums_of_modes(const FourierSums& of, Size samples, const T* modes, Size next, T* sums) {
+  using Math = StateOf<T>;
+  const Size width = of.width;
+  for_rows(
+      "tessera::fourier_sums"_label, samples * of.magnitudes * of.modes, 2 * width,
+      KOKKOS_LAMBDA(const Row& row) {
+        const Size k2 = row.number % of.modes, at = row.number / of.modes % of.magnitudes,
+                   sample = row.number / of.modes / of.magnitudes, k = of.least + at;
+        const T* const of_sample = modes + sample * next + k2 * 2 * width;
+        const T *const positive = k < of.modes ? of.modes_of(of_sample, k) : nullptr,
+                       *const negative = of.modes_of(of_sample, 2 * of.modes - k);
+        T *const cosines = sums + sample * of.size() + 2 * at * of.columns() + k2 * 2 * width,
+                 *const sines = cosines + of.columns();
+        row.for_each(2 * width, [=](Size c) {
+          const Math a = positive ? Math(positive[c]) : Math(0),
+                     b = negative ? Math(negative[c]) : Math(0);
+          cosines[c] = a + b;
+          sines[c < width ? width + c : c - width] = c < width ? b - a : a - b;
+        });
+      });
+}
 
 }  // namespace tessera::detail

@@ -37,6 +37,7 @@ struct GridRows {
   }
 
   Size positions() const { return first.count + second.count; }
+  bool is_whole() const { return positions() == n * n; }
   Part part(Size i) const {
     const bool is_first = i < count_of(first);
     const Range& run = is_first ? first : second;
@@ -85,45 +86,31 @@ struct FourierModes {
   }
   Range magnitudes() const { return magnitudes({0, count}); }
 
-  /// Returns true if the rank has only some positions of the grid.
-  bool has_part() const { return share.parts > 1; }
   /// Returns how many of some samples are transformed at once.
   Size samples_at_once(Size samples) const { return tiling.at_once(samples, between()); }
-  /// Returns the launches of one product for each of some samples.
-  Size launches(Size samples) const { return tiling.launches(samples, samples_at_once(samples)); }
-  GridRows rows() const { return {has_part() ? share : SplitPart{{n * n}}, n}; }
+  GridRows rows() const { return {share.parts > 1 ? share : SplitPart{{n * n}}, n}; }
 
-  /// Elements of one sample between the products.
-  Size between() const {
-    return has_part() ? rows().count() * group() : 2 * magnitudes().count * n * width;
-  }
-  /// Elements of the matrices of cosines and sines, and of the samples between the products.
+  /// Elements of one sample between the products: the frequencies k2 of each row of the grid.
+  Size between() const { return rows().count() * group(); }
+  /// Elements of the matrices of cosines and sines, of the samples between the products, and of
+  /// their sums along the first dimension.
   Size scratch(Size samples) const {
-    const Size sums = 2 * magnitudes().count, count = rows().count();
-    return sums * count + 2 * (4 * modes * n) +
-           samples_at_once(samples) * (between() + (has_part() ? sums * group() : 0));
+    const Size sums = 2 * magnitudes().count;
+    return sums * rows().count() + 2 * modes * n +
+           samples_at_once(samples) * (between() + sums * group());
   }
 
-  /// Returns the products of a transform to the modes, or of its transpose.
+  /// Returns the products of a transform to the modes, or of its transpose: one along the first
+  /// dimension, and those of the rows of the grid.
   std::vector<GemmShape> products(Size samples, bool to_modes) const {
-    const Size sums = 2 * magnitudes().count, each = launches(samples);
-    std::vector<GemmShape> all{{sums, n * width, n, samples, each, true},
-                               {2 * modes, width, 2 * n, samples * count, count * each, true}};
-    if (has_part()) all = products_of_rows(samples);
-    for (GemmShape& product : all)
-      if (!to_modes) std::swap(product.m, product.k);
-    return all;
-  }
-
- private:
-  /// Returns the product along the first dimension, and those of the rows of the grid.
-  std::vector<GemmShape> products_of_rows(Size samples) const {
     const GridRows own = rows();
-    const Size each = launches(samples);
+    const Size each = tiling.launches(samples, samples_at_once(samples));
     std::vector<GemmShape> all;
     if (own.count() > 0)
       all.push_back({2 * magnitudes().count, group(), own.count(), samples, each, true});
-    for (Size i = 0, before = 0; i < own.count(); ++i) {
+    if (own.is_whole())
+      all.push_back({2 * modes, width, n, samples * n, tiling.batches ? each : each * n, true});
+    for (Size i = 0, before = 0; i < own.count() && !own.is_whole(); ++i) {
       const Size points = own.part(i).x2.count;
       if (points == before) {
         all.back().times += samples;
@@ -133,6 +120,8 @@ struct FourierModes {
       }
       before = points;
     }
+    for (GemmShape& product : all)
+      if (!to_modes) std::swap(product.m, product.k);
     return all;
   }
 };
