@@ -122,7 +122,7 @@ KOKKOS_INLINE_FUNCTION ClassTerms<StateOf<T>> class_terms(const Row& row, const 
                                                           Size cols, Size right) {
   using Math = StateOf<T>;
   const Math largest = row.max<Math>(cols, [=](Size j) { return Math(logits[j]); });
-  const Math sum = row.sum_in_order<Math>(
+  const Math sum = row.sum<Math>(
       cols, [=](Size j) { return detail::exp_of_nonpositive(Math(logits[j]) - largest); });
   return {largest, sum, right >= 0 && right < cols ? Math(logits[right]) : Math(0)};
 }

@@ -69,11 +69,11 @@ using DeviceTeam = TeamPolicy<ExecSpace>::member_type;
 /// matrices beyond the second cache take up to twice as long.
 template <class F, class... E>
 KOKKOS_INLINE_FUNCTION void for_each_on_host(Size n, const F& f, Size ahead, const E*... rows) {
-  if (ahead == 0) return for_each_independent(n, f);
-  constexpr Size block = 128;
+  const Size block = ahead == 0 ? n : 128;
   for (Size begin = 0; begin < n; begin += block) {
     const Size count = n - begin < block ? n - begin : block;
-    (prefetch(rows + begin + ahead, count), ...);
+    if (ahead != 0) (prefetch(rows + begin + ahead, count), ...);
+    // One loop for both cases: of two copies of f, GCC may vectorise only one.
     for_each_independent(count, [&](Size j) { f(begin + j); });
   }
 }
@@ -102,14 +102,6 @@ struct Row {
   template <class Math, class F>
   KOKKOS_INLINE_FUNCTION Math max(Size n, const F& f) const {
     return reduce<Kokkos::Max, Math>(n, f);
-  }
-  /// The same sum. A host adds one number after another.
-  template <class Math, class F>
-  KOKKOS_INLINE_FUNCTION Math sum_in_order(Size n, const F& f) const {
-    if (!on_host) return sum<Math>(n, f);
-    Math all = 0;
-    for (Size j = 0; j < n; ++j) all += f(j);
-    return all;
   }
   /// Calls f() on one thread.
   template <class F>
