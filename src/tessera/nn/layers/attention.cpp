@@ -152,19 +152,15 @@ class Attention {
     const auto gradient = [&](const HeadGroup& heads, Size number, const SampleRows& rows) {
       return part(call_.input_gradients[0], 3, number, heads, rows);
     };
-    // With one run, the blocks of the last queries overwrite the gradients of the keys, if they see
-    // all of them.
-    const bool overwrites = runs_.queries.size() == 1 && runs_.keys.size() == 1 &&
-                            runs_.queries[0].end() >= runs_.keys[0].end();
     // With keys in an input of their own, those in the first input have no gradient.
-    if (call_.ring.is_first && (has_keys_ || !overwrites) && call_.input_gradients[0].size() > 0)
+    if (call_.ring.is_first && call_.input_gradients[0].size() > 0)
       Kokkos::deep_copy(ExecSpace(), call_.input_gradients[0], T(0));
-    if (has_keys_ && !overwrites) Kokkos::deep_copy(ExecSpace(), shared_gradient(), State(0));
+    if (has_keys_) Kokkos::deep_copy(ExecSpace(), shared_gradient(), State(0));
     const auto dq_sums = [&](const HeadGroup& heads, const SampleRows& rows) {
       return query_sums(heads, gradient(heads, 0, rows), rows);
     };
     for_heads([&](const HeadGroup& heads) {
-      if (is_half_v<T> && !has_keys_ && !overwrites)
+      if (is_half_v<T> && !has_keys_)
         Kokkos::deep_copy(ExecSpace(),
                           alias_vector(key_sums(0).first.data(), 2 * at_once_ * t_ * d_), State(0));
       for_each_block(
@@ -172,12 +168,9 @@ class Attention {
           [&](const AttentionBlock& block) {
             const Heads<const T> dy = part(call_.output_gradient, 1, 0, heads, block.queries);
             const auto [p, ds] = score_gradients(heads, block, dy);
-            const bool is_last =
-                block.queries.end() == runs_.queries.back().rows(heads.sample).end();
-            const State adds = overwrites && is_last ? 0 : 1;
             const Heads<const T> q = part(call_.inputs[0], 3, 0, heads, block.queries);
-            multiply(heads, Trans::yes, Trans::no, p, dy, adds, key_gradient(heads, 1, block));
-            multiply(heads, Trans::yes, Trans::no, ds, q, adds, key_gradient(heads, 0, block));
+            multiply(heads, Trans::yes, Trans::no, p, dy, 1, key_gradient(heads, 1, block));
+            multiply(heads, Trans::yes, Trans::no, ds, q, 1, key_gradient(heads, 0, block));
             multiply(heads, Trans::no, Trans::no, ds, key(heads, block.keys),
                      block.is_first && call_.ring.is_first ? 0 : 1, dq_sums(heads, block.queries));
           },

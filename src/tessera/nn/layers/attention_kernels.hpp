@@ -29,16 +29,17 @@ struct ScoreBlock {
   Math scale;  ///< of the scores in the softmax
   HeadRows<Math> statistics;  ///< largest scaled score, sum of exp(scaled score - largest)
 
-  KOKKOS_INLINE_FUNCTION Size seen_by(Size row) const {
-    const Size n = seen + row;
-    return n < 0 ? 0 : (n < cols ? n : cols);
-  }
-  /// Returns the columns of the vectors that hold the first n: a vector takes no longer than a part
-  /// of it.
-  KOKKOS_INLINE_FUNCTION Size in_vectors(Size n) const {
+  /// A query of a head, and the columns of the keys that it sees.
+  struct Query {
+    Size head, i, seen, hidden;
+    Size computed;  ///< those of whole vectors, which take no longer than a part of the last one
+  };
+  KOKKOS_INLINE_FUNCTION Query query(Size number) const {
     constexpr Size lanes = vector_lanes<Math>;
-    const Size all = (n + lanes - 1) / lanes * lanes;
-    return all < cols ? all : cols;
+    const Size i = number % rows, all = seen + i;
+    const Size n = all < 0 ? 0 : (all < cols ? all : cols);
+    const Size computed = (n + lanes - 1) / lanes * lanes;
+    return {number / rows, i, n, cols - n, computed < cols ? computed : cols};
   }
 };
 
@@ -53,8 +54,8 @@ void add_to_softmax(const ScoreBlock<StateOf<T>>& block, const HeadRows<T>& p,
       "tessera::attention_softmax"_label, block.heads * block.rows, block.cols,
       KOKKOS_LAMBDA(const Row& team) {
         using std::exp;
-        const Size head = team.number / block.rows, i = team.number % block.rows;
-        const Size n = block.seen_by(i), hidden = block.cols - n, computed = block.in_vectors(n);
+        const auto query = block.query(team.number);
+        const Size head = query.head, i = query.i, n = query.seen;
         Math *const in = block.s.row(head, i), *const row = block.statistics.row(head, i),
                     *const sum_of_row = sums.row(head, i);
         T* const out = p.row(head, i);
@@ -63,7 +64,7 @@ void add_to_softmax(const ScoreBlock<StateOf<T>>& block, const HeadRows<T>& p,
         const Math here =
             n == 0 ? before : factor * team.max<Math>(n, [=](Size j) { return in[j]; });
         const Math largest = here > before ? here : before;
-        team.for_each(computed,
+        team.for_each(query.computed,
                       [=](Size j) { in[j] = exp_of_nonpositive(factor * in[j] - largest); });
         const Math sum = team.sum<Math>(n, [=](Size j) { return in[j]; });
         const Math shrink = is_first ? Math(0) : exp(before - largest);
@@ -72,7 +73,7 @@ void add_to_softmax(const ScoreBlock<StateOf<T>>& block, const HeadRows<T>& p,
         team.once([=]() { row[0] = largest, row[1] = total; });
         if (static_cast<void*>(out) != static_cast<void*>(in))
           team.for_each(n, [=](Size j) { out[j] = in[j]; });
-        team.for_each(hidden, [=](Size j) { out[n + j] = Math(0); });
+        team.for_each(query.hidden, [=](Size j) { out[n + j] = Math(0); });
         if (!is_first && shrink != Math(1))
           team.for_each(width, [=](Size j) { sum_of_row[j] *= shrink; });
       });
@@ -89,8 +90,8 @@ void score_gradients(const ScoreBlock<StateOf<T>>& block, const HeadRows<StateOf
       "tessera::attention_score_gradients"_label, block.heads * block.rows, block.cols,
       KOKKOS_LAMBDA(const Row& team) {
         using std::log;
-        const Size head = team.number / block.rows, i = team.number % block.rows;
-        const Size n = block.seen_by(i), hidden = block.cols - n, computed = block.in_vectors(n);
+        const auto query = block.query(team.number);
+        const Size head = query.head, i = query.i, n = query.seen;
         const T *const made = y.row(head, i), *const gradient = dy.row(head, i);
         prefetch(y.row(head, i + 8), width);
         const Math mean = team.sum<Math>(width, [=](Size j) {
@@ -100,13 +101,13 @@ void score_gradients(const ScoreBlock<StateOf<T>>& block, const HeadRows<StateOf
                           *const in = dp.row(head, i);
         const Math factor = block.scale, shift = row[0] + log(row[1]);
         T *const out_p = p.row(head, i), *const out_ds = ds.row(head, i);
-        team.for_each(computed, [=](Size j) {
+        team.for_each(query.computed, [=](Size j) {
           const Math probability = exp_of_nonpositive(factor * s[j] - shift);
           const Math score_gradient = factor * probability * (in[j] - mean);
           out_p[j] = probability;
           out_ds[j] = score_gradient;
         });
-        team.for_each(hidden, [=](Size j) { out_p[n + j] = out_ds[n + j] = Math(0); });
+        team.for_each(query.hidden, [=](Size j) { out_p[n + j] = out_ds[n + j] = Math(0); });
       });
 }
 

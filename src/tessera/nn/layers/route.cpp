@@ -79,8 +79,9 @@ void choose_experts(const RoutingNumbers<StateOf<T>>& numbers, Size rows, const 
       });
 }
 
-/// Lets experts take the first positions of a sample that choose them.
-template <class T>
+/// Lets experts take the first positions of a sample that choose them. `gates` are null in
+/// backward, which counts the choices only.
+template <class T, bool makes_gates>
 struct Admit {
   using Math = StateOf<T>;
   /// The gate of a chosen expert is never 0, which would mean that the expert does not take the
@@ -109,8 +110,10 @@ struct Admit {
         const Size at = first + e;
         const Math p = numbers.probability[at], size = fabs(p);
         const bool takes = p > 0 && taken[e] < capacity;
-        const Math gate = size < smallest_gate ? smallest_gate : size;
-        gates[at] = static_cast<T>(takes ? gate : Math(0));
+        if constexpr (makes_gates) {
+          const Math gate = size < smallest_gate ? smallest_gate : size;
+          gates[at] = static_cast<T>(takes ? gate : Math(0));
+        }
         chosen[e] += p > 0 ? 1 : 0;
         taken[e] += takes ? 1 : 0;
         sum[e] += size;
@@ -130,25 +133,6 @@ struct Admit {
     return loss;
   }
 };
-
-/// Counts the positions of each sample that choose each expert.
-template <class Math>
-void count_chosen(const RoutingNumbers<Math>& numbers, const detail::SharedRows& rows) {
-  const Size experts = numbers.experts;
-  for_each(
-      "tessera::route_count"_label, rows.samples * detail::SomeExperts::parts(experts),
-      KOKKOS_LAMBDA(Size i) {
-        const detail::SomeExperts some(i, experts);
-        Math count[detail::SomeExperts::most] = {};
-        rows.for_each_position(some.sample, [&](Size row) {
-          const Math* const p = numbers.probability + row * experts + some.first;
-          some.for_each([&](Size e) { count[e] += Math(p[e] > 0 ? 1 : 0); });
-        });
-        Math* const chosen = numbers.chosen + some.sample * experts + some.first;
-        some.for_each([&](Size e) { chosen[e] = count[e]; });
-      },
-      rows.samples * numbers.positions * experts);
-}
 
 /// Makes the numbers in the scratch memory of the call.
 template <class T>
@@ -200,11 +184,11 @@ void route_forward(const LayerCall<T>& call) {
   const auto numbers = route_numbers(call);
   const Size parts = call.samples * detail::SomeExperts::parts(numbers.experts);
   const Size work = call.samples * numbers.experts * numbers.positions;
-  const Admit<T> admit{numbers,
-                       call.inputs[0].data(),
-                       call.output.data(),
-                       layer.get<Routing>(),
-                       {layer, numbers.positions, call.samples}};
+  const Admit<T, true> admit{numbers,
+                             call.inputs[0].data(),
+                             call.output.data(),
+                             layer.get<Routing>(),
+                             {layer, numbers.positions, call.samples}};
   if (call.batch.loss == nullptr) {
     for_each(
         "tessera::route_admit"_label, parts, KOKKOS_LAMBDA(Size i) { admit(i); }, work);
@@ -229,7 +213,10 @@ void route_backward(const LayerCall<T>& call) {
   const auto numbers = route_numbers(call);
   const Size experts = numbers.experts, rows = call.samples * numbers.positions;
   const detail::SharedRows shared(layer, numbers.positions, call.samples);
-  count_chosen(numbers, shared);
+  const Admit<T, false> count{numbers, call.inputs[0].data(), nullptr, routing, shared};
+  for_each(
+      "tessera::route_count"_label, call.samples * detail::SomeExperts::parts(experts),
+      KOKKOS_LAMBDA(Size i) { count(i); }, rows * experts);
   const double per_choice = routing.balance_weight * static_cast<double>(experts) /
                             static_cast<double>(routing.top_k * numbers.positions);
   const Math scale = call.batch.gradient_scale, balance = scale * static_cast<Math>(per_choice),

@@ -83,7 +83,8 @@ void for_each_element(const std::string& label, const Matrix<T>& block, const F&
         });
 }
 
-/// Returns the operand that the product takes: rounded to TF32, or widened to float.
+/// Returns the operand that the product takes: widened to float and rounded to TF32. Numbers of 16
+/// bits have no more mantissa bits than that.
 template <class T>
 Matrix<const StateOf<T>> prepared(const Matrix<const T>& m, const Vector<StateOf<T>>& scratch) {
   if constexpr (std::is_same_v<T, double>) {
@@ -93,15 +94,10 @@ Matrix<const StateOf<T>> prepared(const Matrix<const T>& m, const Vector<StateOf
     const T* const in = m.data();
     float* const out = copy.data();
     const Size stride = stride_of(m), cols = static_cast<Size>(m.extent(1));
-    if constexpr (is_half_v<T>)
-      for_each_element(
-          "tessera::widen"_label, m, KOKKOS_LAMBDA(Size i, Size j) {
-            out[i * cols + j] = static_cast<float>(in[i * stride + j]);
-          });
-    else
-      for_each_element(
-          "tessera::round_to_tf32"_label, m,
-          KOKKOS_LAMBDA(Size i, Size j) { out[i * cols + j] = to_tf32(in[i * stride + j]); });
+    for_each_element(
+        "tessera::gemm_operand"_label, m, KOKKOS_LAMBDA(Size i, Size j) {
+          out[i * cols + j] = to_tf32(static_cast<float>(in[i * stride + j]));
+        });
     return copy;
   }
 }
