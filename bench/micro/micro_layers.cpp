@@ -82,9 +82,8 @@ void add_loss(MicroContext& context, LossKind kind, Size rows, Size cols, Size t
     Kokkos::deep_copy(targets, 3);
     const Vector<double> sums("tessera::bench::sums", 1);
     const double bytes = 2.0 * static_cast<double>(output.size()) * sizeof(float);
-    return MicroCase{
-        [=] { loss_and_gradient<float>(kind, output, targets, rows, sums, 0, gradient); },
-        KernelWork{.bytes = bytes}};
+    return MicroCase{[=] { loss_and_gradient<float>(kind, output, targets, rows, sums, gradient); },
+                     KernelWork{.bytes = bytes}};
   });
 }
 

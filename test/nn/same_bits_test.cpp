@@ -195,7 +195,7 @@ CrossEntropyResult<T> cross_entropy(const Matrix<T>& logits, const Matrix<T>& ta
                                     Size classes, const Matrix<T>& terms) {
   const Vector<double> sum("sum", 1);
   const Matrix<T> gradient("gradient", logits.extent(0), logits.extent(1));
-  loss_and_gradient<T>(LossKind::cross_entropy, logits, target, logits.extent(0), sum, 0, gradient,
+  loss_and_gradient<T>(LossKind::cross_entropy, logits, target, logits.extent(0), sum, gradient,
                        {.first_class = first, .classes = classes, .terms = terms});
   return {to_host(sum), gradient};
 }

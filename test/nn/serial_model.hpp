@@ -55,12 +55,11 @@ class SerialModel {
   }
 
   /// Computes the gradients of the mean loss of one batch; loss_sum() has its local sum.
-  void compute_gradients(const Matrix<const T>& x, const Matrix<const T>& y,
-                         bool accumulate = false) {
+  void compute_gradients(const Matrix<const T>& x, const Matrix<const T>& y) {
     run_forward(x);
     for (const Matrix<T>& gradient : output_gradients_) Kokkos::deep_copy(gradient, T(0));
     run_loss(y, output_gradients_.back());
-    for (std::size_t l = model_.layers.size(); l-- > 0;) run_backward(l, x, accumulate);
+    for (std::size_t l = model_.layers.size(); l-- > 0;) run_backward(l, x);
   }
 
   const Vector<T>& parameters() const { return parameters_; }
@@ -133,14 +132,13 @@ class SerialModel {
   }
 
   /// Computes each input's gradient and adds it to those of other readers.
-  void run_backward(std::size_t l, const Matrix<const T>& x, bool accumulate) {
+  void run_backward(std::size_t l, const Matrix<const T>& x) {
     const LayerSpec& layer = model_.layers[l];
     const LayerRow& row = row_of(layer);
     LayerCall<T> call = call_of(l, x);
     call.output_gradient = output_gradients_[l];
     for (std::size_t p = 0; p < layer.parameters.size(); ++p)
       call.parameter_gradients[p] = in(gradients_, layer, p);
-    call.add_parameter_gradients = accumulate;
     for (std::size_t i = 0; i < layer.inputs.size(); ++i)
       if (layer.inputs[i] != LayerSpec::data)
         call.input_gradients[i] =
@@ -175,7 +173,7 @@ class SerialModel {
     if (model_.ignore_index) details.ignored = static_cast<double>(*model_.ignore_index);
     loss_and_gradient<T>(
         loss_kind_, alias_matrix<const T>(outputs_.back().data(), of.rows, of.cols),
-        alias_matrix(y.data(), of.rows, columns), count_of(y), loss_, 0, gradient, details);
+        alias_matrix(y.data(), of.rows, columns), count_of(y), loss_, gradient, details);
   }
 
   Size scratch(Size samples) const {

@@ -23,17 +23,15 @@ TYPED_TEST_SUITE(ClippingOf, Scalars);
 
 TYPED_TEST(ClippingOf, SquaresAreSummedForEveryLength) {
   using T = TypeParam;
-  const Vector<double> sums = to_device<double>({-1, -1, -1});
+  const Vector<double> sum("sum", 1);
   for (Size n : {0, 1, 7, 8, 9, 16, 23, 1001}) {
     Vector<T> v("v", n);
     fill_normal(Matrix<T>(v.data(), 1, n), key(n));
-    sum_of_squares<T>(v, sums, 1);
+    sum_of_squares<T>(v, sum);
     double expected = 0;
     for (double x : to_host(v)) expected += x * x;
-    EXPECT_NEAR(to_host(sums)[1], expected, 1e-14 * expected) << n;
+    EXPECT_NEAR(to_host(sum)[0], expected, 1e-14 * expected) << n;
   }
-  EXPECT_EQ(to_host(sums)[0], -1);
-  EXPECT_EQ(to_host(sums)[2], -1);
 }
 
 TEST(Clipping, SquaresOfFloatsAreAddedInDouble) {
@@ -41,7 +39,7 @@ TEST(Clipping, SquaresOfFloatsAreAddedInDouble) {
   std::vector<float> v(1 << 20, 1);
   v[0] = 0x1p13f;
   const Vector<double> sums("sums", 1);
-  sum_of_squares<float>(to_device(v), sums, 0);
+  sum_of_squares<float>(to_device(v), sums);
   EXPECT_EQ(to_host(sums)[0], 0x1p26 + (1 << 20) - 1);
 }
 
@@ -52,7 +50,7 @@ TYPED_TEST(ClippingOf, InfinityAndNaNShowInTheSum) {
     for (Size at : {0, 7, 8, 9}) {
       std::vector<T> v(10, 1);
       v[at] = bad;
-      sum_of_squares<T>(to_device(v), sums, 0);
+      sum_of_squares<T>(to_device(v), sums);
       EXPECT_FALSE(std::isfinite(to_host(sums)[0]));
     }
   }
@@ -72,10 +70,9 @@ TYPED_TEST(ClippingOf, FindsTheOneElementThatIsNotFinite) {
   using T = TypeParam;
   using Limits = std::numeric_limits<T>;
   const auto found = [](const std::vector<T>& values, double before) {
-    const Vector<double> sums = to_device<double>({7, before, 7});
-    find_not_finite<T>(Vector<const T>(to_device(values)), sums, 1);
-    EXPECT_EQ(to_host(sums)[0] + to_host(sums)[2], 14);
-    return to_host(sums)[1];
+    const Vector<double> flag = to_device<double>({before});
+    find_not_finite<T>(Vector<const T>(to_device(values)), flag);
+    return to_host(flag)[0];
   };
   EXPECT_EQ(found({}, 0), 0);
   EXPECT_EQ(found({0, Limits::max(), Limits::lowest(), Limits::denorm_min()}, 0), 0);
@@ -97,10 +94,8 @@ TYPED_TEST(ClippingOf, AccumulateAddsElementByElement) {
 
 TEST(Clipping, SumsAddUpIntoTheFirst) {
   const Vector<double> sums = to_device<double>({1, 2, 4, 8, 16});
-  add_up(sums, 1, 3);
-  EXPECT_EQ(to_host(sums), (std::vector<double>{1, 14, 4, 8, 16}));
-  add_up(sums, 4, 1);
-  EXPECT_EQ(to_host(sums)[4], 16);
+  add_up(sums);
+  EXPECT_EQ(to_host(sums), (std::vector<double>{31, 2, 4, 8, 16}));
 }
 
 TEST(Clipping, ByNormScalesFromTheLimitOn) {

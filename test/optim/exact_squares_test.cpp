@@ -26,9 +26,9 @@ double sum_of(const std::vector<std::vector<T>>& parts) {
   const ExactSquares squares(elements);
   const Vector<double> largest = to_device<double>({0, 0}), sums = to_device<double>({0, 0, 0, 0});
   for (const auto& part : parts)
-    ExactSquares::raise_to_largest<T>(Vector<const T>(to_device<T>(part)), largest, 0);
+    ExactSquares::raise_to_largest<T>(Vector<const T>(to_device<T>(part)), largest);
   const double most = to_host(largest)[0];
-  for (const auto& part : parts) squares.add<T>(Vector<const T>(to_device<T>(part)), most, sums, 0);
+  for (const auto& part : parts) squares.add<T>(Vector<const T>(to_device<T>(part)), most, sums);
   const std::vector<double> limbs = to_host(sums);
   return squares.total(std::span<const double, 3>(limbs.data(), 3), most);
 }

@@ -116,8 +116,8 @@ void Engine<T>::evaluate(const Batch<State>& batch, Size number, const TakePredi
                     const Loss* const last = std::get_if<Loss>(&action);
                     if (last == nullptr) return carry_out(action, evaluation_calls_[i], now);
                     loss(*last, now, false);
-                    if (sums_.places().counts > 0) count_evaluated_targets(now.microbatch);
-                    if (sums_.places().errors > 0 && number >= plan_.steps_per_epoch())
+                    if (sums_.evaluated().extent(0) > 0) count_evaluated_targets(now.microbatch);
+                    if (sums_.errors().extent(0) > 0 && number >= plan_.steps_per_epoch())
                       add_error(*last, now.microbatch);
                     if (take) take(now.microbatch, frame_.read(last->prediction, now.microbatch));
                   });
@@ -178,9 +178,9 @@ void Engine<T>::forward(const Forward& forward, std::optional<LayerCall<Compute>
             .is_shard();
     const LayerSums before = sums_of(plan_.input.model, forward.layer);
     if (counts && !forward.recomputes && !row.loss_terms.empty())
-      call.batch.loss = sums_.all().data() + loss_slot(now) + 1 + before.losses;
+      call.batch.loss = loss_sums(now).data() + 1 + before.losses;
     if (counts && !forward.recomputes && now.targets.data() != nullptr)  // not in an evaluation
-      call.batch.routing = sums_.all().data() + sums_.places().first_routing() + before.routing;
+      call.batch.routing = sums_.routing().data() + before.routing;
   }
   MemoryGuard guard;
   open_operands(call, guard);
@@ -202,10 +202,10 @@ void Engine<T>::backward(const Backward& backward, std::optional<LayerCall<Compu
     operands_.complete_gradients(backward.layer, now.microbatch.number);
 }
 
-/// Returns the position of the loss sum of the microbatch.
+/// Returns the loss sums of the microbatch.
 template <class T>
-Size Engine<T>::loss_slot(const Now& now) const {
-  return sums_.at(now.batch_number, first_loss_sum_ + now.microbatch.number);
+Vector<double> Engine<T>::loss_sums(const Now& now) const {
+  return sums_.losses(now.batch_number, {first_loss_sum_ + now.microbatch.number, 1});
 }
 
 template <class T>

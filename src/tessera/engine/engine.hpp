@@ -122,7 +122,7 @@ class Engine {
   void loss_terms(const PartialLoss& loss, const Microbatch<State>& batch) const;
   void loss(const Loss& loss, const Now& now, bool wants_gradient) const;
   void add_error(const Loss& loss, const Microbatch<State>& batch) const;
-  Size loss_slot(const Now& now) const;
+  Vector<double> loss_sums(const Now& now) const;
   Size loss_divisor(const Microbatch<State>& batch) const;
   template <class E>
   Matrix<const E> in_loss_shape(const Matrix<const E>& all, Size samples) const;

@@ -99,18 +99,16 @@ Size Engine<T>::loss_divisor(const Microbatch<State>& batch) const {
 /// Every rank of the batch gets the number of the whole batch, in device memory.
 template <class T>
 void Engine<T>::count_targets(const CountTargets& count, const Now& now) const {
-  const Size at = sums_.places().first_count();
   tessera::count_targets(now.targets, static_cast<double>(*plan_.input.model.ignore_index),
-                         sums_.all(), at);
-  communicators_[count.ranks].all_reduce(alias_vector(sums_.all().data() + at, 1));
+                         sums_.counted());
+  communicators_[count.ranks].all_reduce(sums_.counted());
 }
 
 template <class T>
 void Engine<T>::count_evaluated_targets(const Microbatch<State>& batch) const {
-  const Size total = sums_.places().first_count() + 1;
-  tessera::count_targets(batch.y, static_cast<double>(*plan_.input.model.ignore_index), sums_.all(),
-                         total + 1);
-  add_up(sums_.all(), total, 2);
+  tessera::count_targets(batch.y, static_cast<double>(*plan_.input.model.ignore_index),
+                         alias_vector(sums_.evaluated().data() + 1, 1));
+  add_up(sums_.evaluated());
 }
 
 template <class T>
@@ -135,7 +133,7 @@ void Engine<T>::loss(const Loss& loss, const Now& now, bool wants_gradient) cons
   LossDetails<State> details{loss_scale().value(), options_.boundary_weight};
   if (const auto& ignored = plan_.input.model.ignore_index) {
     details.ignored = static_cast<double>(*ignored);
-    if (wants_gradient) details.counted = sums_.all().data() + sums_.places().first_count();
+    if (wants_gradient) details.counted = sums_.counted().data();
     details.targets = plan_.input.loss_count(batch.global_samples);
     details.averages = !options_.sum_gradients;
   }
@@ -153,14 +151,13 @@ void Engine<T>::loss(const Loss& loss, const Now& now, bool wants_gradient) cons
   details.terms = terms;
   loss_and_gradient<Compute>(plan_.input.loss, in_loss_shape(prediction, batch.samples),
                              in_loss_shape(batch.y, batch.samples), loss_divisor(batch),
-                             sums_.all(), loss_slot(now), gradient, details);
+                             loss_sums(now), gradient, details);
 }
 
 template <class T>
 void Engine<T>::add_error(const Loss& loss, const Microbatch<State>& batch) const {
   add_solution_error<Compute>(in_loss_shape(frame_.read(loss.prediction, batch), batch.samples),
-                              in_loss_shape(batch.y, batch.samples), sums_.all(),
-                              sums_.places().first_error());
+                              in_loss_shape(batch.y, batch.samples), sums_.errors());
 }
 
 TESSERA_INSTANTIATE_CLASS(Engine);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <array>
 #include <type_traits>
 
 #include <tessera/base/alias.hpp>
@@ -15,6 +16,19 @@ namespace {
 template <class T>
 bool continues(const Vector<T>& run, const std::remove_const_t<T>* next) {
   return run.data() + run.extent(0) == next;
+}
+
+/// Reduces the first `count` sums over `ranks` and returns them. Waits for the device.
+template <std::size_t count>
+std::array<double, count> reduced(const Communicator& ranks, const Vector<double>& sums,
+                                  ReduceOp op) {
+  const Vector<double> first = alias_vector(sums.data(), static_cast<Size>(count));
+  ranks.all_reduce(first, op);
+  std::array<double, count> values;
+  Kokkos::deep_copy(
+      Kokkos::View<double*, Kokkos::HostSpace, Kokkos::MemoryUnmanaged>(values.data(), count),
+      first);
+  return values;
 }
 
 }  // namespace
@@ -79,10 +93,9 @@ void OptimizerStep<T>::begin() {
 template <class T>
 void OptimizerStep<T>::run(const CheckFinite& check) {
   const Region region("tessera::check_finite");
-  const Size flag = sums_.places().first_finite();
-  Kokkos::deep_copy(ExecSpace(), Kokkos::subview(sums_.all(), flag), 0.0);
-  for (const ParameterRun<State>& run : runs_) find_not_finite<State>(run.grads, sums_.all(), flag);
-  overflows_ = sums_.reduce(communicators_[check.ranks], flag, ReduceOp::max) > 0;
+  Kokkos::deep_copy(ExecSpace(), sums_.finite(), 0.0);
+  for (const ParameterRun<State>& run : runs_) find_not_finite<State>(run.grads, sums_.finite());
+  overflows_ = reduced<1>(communicators_[check.ranks], sums_.finite(), ReduceOp::max)[0] > 0;
   if (overflows_ && !loss_scale_.can_shrink())
     throw Error(ExitCode::wrong_result, "training diverged: the gradient of step {} is not finite",
                 steps_);
@@ -91,11 +104,10 @@ void OptimizerStep<T>::run(const CheckFinite& check) {
 template <class T>
 void OptimizerStep<T>::run(const FindLargest& find) {
   const Region region("tessera::find_largest");
-  const Size first = sums_.places().first_norm();
-  sums_.clear(first, 1);
+  Kokkos::deep_copy(ExecSpace(), sums_.norm(), 0.0);
   for (const Range& range : unique_)
-    ExactSquares::raise_to_largest<State>(gradients_.range(range), sums_.all(), first);
-  largest_ = sums_.reduce(communicators_[find.ranks], first, ReduceOp::max);
+    ExactSquares::raise_to_largest<State>(gradients_.range(range), sums_.norm());
+  largest_ = reduced<1>(communicators_[find.ranks], sums_.norm(), ReduceOp::max)[0];
   if (clip_.value) largest_ = std::min(largest_, *clip_.value * scale_);  // clips first
 }
 
@@ -112,22 +124,20 @@ void OptimizerStep<T>::run(const Clip& clip) {
 
 template <class T>
 double OptimizerStep<T>::squared_norm(const Communicator& ranks) const {
-  const Size first = sums_.places().first_norm();
-  Size next = first;
-  for (const Range& range : unique_)
-    sum_of_squares<State>(gradients_.range(range), sums_.all(), next++);
-  if (unique_.empty()) sum_of_squares<State>(Vector<State>(), sums_.all(), next++);
-  if (next > first + 1) add_up(sums_.all(), first, next - first);
-  return sums_.reduce(ranks, first, ReduceOp::sum);
+  const auto parts = static_cast<Size>(unique_.size());
+  for (Size i = 0; i < parts; ++i)
+    sum_of_squares<State>(gradients_.range(unique_[i]), alias_vector(sums_.norm().data() + i, 1));
+  if (parts == 0) sum_of_squares<State>(Vector<State>(), sums_.norm());
+  if (parts > 1) add_up(alias_vector(sums_.norm().data(), parts));
+  return reduced<1>(ranks, sums_.norm(), ReduceOp::sum)[0];
 }
 
 template <class T>
 double OptimizerStep<T>::exact_squared_norm(const Communicator& ranks) const {
-  const Size first = sums_.places().first_norm();
-  sums_.clear(first, square_limbs);
+  Kokkos::deep_copy(ExecSpace(), sums_.norm(), 0.0);
   for (const Range& range : unique_)
-    squares_.template add<State>(gradients_.range(range), largest_, sums_.all(), first);
-  const auto limbs = sums_.template reduce<square_limbs>(ranks, first, ReduceOp::sum);
+    squares_.template add<State>(gradients_.range(range), largest_, sums_.norm());
+  const auto limbs = reduced<square_limbs>(ranks, sums_.norm(), ReduceOp::sum);
   return squares_.total(limbs, largest_);
 }
 

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <map>
 
-#include <tessera/base/alias.hpp>
 #include <tessera/engine/digest.hpp>
 #include <tessera/engine/state_hashes.hpp>
 #include <tessera/plan/grains.hpp>
@@ -42,12 +41,12 @@ StateHashes<T>::StateHashes(const Plan& plan, const Mesh& mesh, const Engine<T>&
 template <class T>
 std::vector<std::uint64_t> StateHashes<T>::operator()(Size batch) const {
   Kokkos::deep_copy(ExecSpace(), sums_, std::int64_t{0});
-  const StepSums& sums = engine_.sums();
-  const Size terms = engine_.plan().input.loss_terms();
-  const Range own{losses_.begin * terms, losses_.count * terms};
+  const Vector<double> losses = engine_.sums().losses(batch, losses_);
+  const Size count = static_cast<Size>(losses.extent(0));
+  const Size first = losses_.begin * engine_.plan().input.loss_terms();
   // A stage writes the terms of its own layers; the others are zero.
-  digest<double>(alias_vector(sums.all().data() + sums.at(batch, losses_.begin), own.count),
-                 GlobalIndex({own.end()}, {{own.begin}, {own.count}}), 0, sums_, 0, LeftOut::zeros);
+  digest<double>(losses, GlobalIndex({first + count}, {{first}, {count}}), 0, sums_, 0,
+                 LeftOut::zeros);
   for (const Part& part : parts_)
     digest<StateOf<T>>(part.tensor.owned_values(),
                        GlobalIndex(part.tensor.slot.shape, part.tensor.piece),

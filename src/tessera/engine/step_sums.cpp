@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cmath>
 #include <numeric>
+#include <utility>
 
 #include <tessera/base/alias.hpp>
 #include <tessera/engine/step_sums.hpp>
@@ -26,40 +27,58 @@ double validation_loss(const ModelSpec& model, const LossParts& parts) {
   return loss;
 }
 
+namespace {
+
+/// Returns sums in host memory and sets them to zero, because a pipeline stage writes only the
+/// terms that its own layers make. Waits for the device.
+std::vector<double> take(const Vector<double>& sums) {
+  const auto host = Kokkos::create_mirror_view_and_copy(Kokkos::HostSpace(), sums);
+  std::vector<double> taken(host.data(), host.data() + host.extent(0));
+  Kokkos::deep_copy(ExecSpace(), sums, 0.0);
+  return taken;
+}
+
+}  // namespace
+
 StepSums::StepSums(const PlanInput& input, const StagePlan& stage,
                    const PlanCommunicators& communicators)
-    : input_(input),
-      terms_(loss_terms_of(input.model)),
-      ranks_(communicators[RankSet::loss]),
-      places_(plan_sums(input, stage)),
-      sums_(allocate_zeros<double>("tessera::sums", places_.total())),
-      host_(Kokkos::create_mirror_view(sums_)) {}
+    : input_(input), terms_(loss_terms_of(input.model)), ranks_(communicators[RankSet::loss]) {
+  allocate(plan_sums(input, stage));
+}
+
+void StepSums::allocate(const SumsPlan& plan) {
+  buffer_ = {};
+  buffer_ = allocate_zeros<double>("tessera::sums", plan.total());
+  double* next = buffer_.data();
+  const auto section = [&](Size count) {
+    return alias_vector(std::exchange(next, next + count), count);
+  };
+  losses_ = section(plan.losses + plan.validation);
+  errors_ = section(plan.errors);
+  counted_ = section(plan.counted);
+  evaluated_ = section(plan.evaluated);
+  norm_ = section(plan.norm);
+  finite_ = section(plan.finite);
+  routing_ = section(plan.routing);
+}
 
 Size StepSums::resize(const StagePlan& stage) {
-  const Size before = places_.total();
-  places_ = plan_sums(input_, stage);
-  if (places_.total() == before) return 0;
-  sums_ = {};
-  sums_ = allocate_zeros<double>("tessera::sums", places_.total());
-  host_ = Kokkos::create_mirror_view(sums_);
-  return (places_.total() - before) * size_of(DType::float64);
+  const SumsPlan plan = plan_sums(input_, stage);
+  const Size grows_by = plan.total() - static_cast<Size>(buffer_.extent(0));
+  if (grows_by != 0) allocate(plan);
+  return grows_by * size_of(DType::float64);
 }
 
-Vector<double> StepSums::run(Size first, Size count) const {
-  return alias_vector(sums_.data() + first, count);
+Vector<double> StepSums::losses(Size batch, Range microbatches) const {
+  const Size terms = input_.loss_terms();
+  const Size first = (batch * input_.loss_sums() + microbatches.begin) * terms;
+  return alias_vector(losses_.data() + first, microbatches.count * terms);
 }
-
-void StepSums::fetch(const Vector<double>& sums) {
-  ranks_.all_reduce(sums);
-  Kokkos::deep_copy(host_, sums_);
-}
-
-void StepSums::clear(const Vector<double>& sums) { Kokkos::deep_copy(ExecSpace(), sums, 0.0); }
 
 LossParts StepSums::parts_of(const double* sums, Size batches) const {
   LossParts parts{0, std::vector<double>(terms_.all.size())};
   const Size terms = input_.loss_terms();
-  for (Size i = 0; i < batches * per_batch(); ++i) {
+  for (Size i = 0; i < loss_sums(input_, batches); ++i) {
     const Size term = i % terms;
     double& part = term == 0 ? parts.predictions : parts.layers[terms_.of_sum[term - 1]];
     part += sums[i];
@@ -68,34 +87,42 @@ LossParts StepSums::parts_of(const double* sums, Size batches) const {
 }
 
 std::vector<LossParts> StepSums::take_losses(const std::vector<Size>& global_samples, Size first) {
-  const auto batches = static_cast<Size>(global_samples.size());
-  const Vector<double> sums = run(first * per_batch(), batches * per_batch());
-  fetch(sums);
+  const auto count = static_cast<Size>(global_samples.size());
+  const Vector<double> sums = batches({first, count});
+  ranks_.all_reduce(sums);
+  const std::vector<double> taken = take(sums);
   std::vector<LossParts> losses;
-  for (Size b = 0; b < batches; ++b) {
-    LossParts& loss = losses.emplace_back(parts_of(host_.data() + (first + b) * per_batch()));
-    const auto count = static_cast<double>(input_.loss_count(global_samples[b]));
-    loss.predictions /= count;
-    for (double& part : loss.layers) part /= count;
+  for (Size b = 0; b < count; ++b) {
+    LossParts& loss = losses.emplace_back(parts_of(taken.data() + loss_sums(input_, b)));
+    const auto divisor = static_cast<double>(input_.loss_count(global_samples[b]));
+    loss.predictions /= divisor;
+    for (double& part : loss.layers) part /= divisor;
   }
-  clear(sums);
   return losses;
 }
 
+void StepSums::add_to_mean(LossParts& mean, Size samples, const std::vector<Size>& global_samples,
+                           Size first) {
+  const std::vector<LossParts> losses = take_losses(global_samples, first);
+  for (std::size_t b = 0; b < losses.size(); ++b)
+    mean.add(losses[b], static_cast<double>(global_samples[b]) / static_cast<double>(samples));
+}
+
 LossParts StepSums::own_losses(const Range& batches) const {
-  const Range part{batches.begin * per_batch(), batches.count * per_batch()};
   const auto host =
-      Kokkos::create_mirror_view_and_copy(Kokkos::HostSpace(), run(part.begin, part.count));
+      Kokkos::create_mirror_view_and_copy(Kokkos::HostSpace(), this->batches(batches));
   return parts_of(host.data(), batches.count);
 }
 
 std::vector<LossParts> StepSums::first_loss_sums(Size steps) const {
-  const Vector<double> sums = allocate_vector<double>("tessera::first_loss_sums", places_.losses);
-  Kokkos::deep_copy(sums, run(0, places_.losses));
+  const Vector<double> own = batches({0, input_.steps_per_epoch()});
+  const Vector<double> sums =
+      allocate_vector<double>("tessera::first_loss_sums", static_cast<Size>(own.extent(0)));
+  Kokkos::deep_copy(sums, own);
   ranks_.all_reduce(sums);
   const auto host = Kokkos::create_mirror_view_and_copy(Kokkos::HostSpace(), sums);
   std::vector<LossParts> losses;
-  for (Size s = 0; s < steps; ++s) losses.push_back(parts_of(host.data() + s * per_batch()));
+  for (Size s = 0; s < steps; ++s) losses.push_back(parts_of(host.data() + loss_sums(input_, s)));
   return losses;
 }
 
@@ -103,43 +130,32 @@ void StepSums::set_first_loss_sums(const std::vector<LossParts>& first_loss_sums
   // take_losses() adds over ranks, so one rank holds the sums and the others zero. The first of the
   // layers with a term holds that of all.
   if (ranks_.rank() != 0) return;
-  Kokkos::deep_copy(host_, sums_);
+  const auto host = Kokkos::create_mirror_view_and_copy(Kokkos::HostSpace(), losses_);
   for (std::size_t s = 0; s < first_loss_sums.size(); ++s) {
     const LossParts& parts = first_loss_sums[s];
-    double* const sums = host_.data() + static_cast<Size>(s) * per_batch();
+    double* const sums = host.data() + loss_sums(input_, static_cast<Size>(s));
     sums[0] = parts.predictions;
     for (std::size_t t = 0; t < parts.layers.size(); ++t) {
       const auto first = std::find(terms_.of_sum.begin(), terms_.of_sum.end(), t);
       sums[1 + (first - terms_.of_sum.begin())] = parts.layers[t];
     }
   }
-  Kokkos::deep_copy(sums_, host_);
+  Kokkos::deep_copy(losses_, host);
 }
 
 double StepSums::take_solution_error() {
-  const Size first = places_.first_error();
-  const Vector<double> sums = run(first, places_.errors);
-  fetch(sums);
-  const double error = std::sqrt(host_(first) / host_(first + 1));
-  clear(sums);
-  return error;
+  ranks_.all_reduce(errors_);
+  const std::vector<double> squares = take(errors_);
+  return std::sqrt(squares[0] / squares[1]);
 }
 
-std::vector<double> StepSums::take_own_routing() {
-  const Vector<double> sums = run(places_.first_routing(), places_.routing);
-  const auto host = Kokkos::create_mirror_view_and_copy(Kokkos::HostSpace(), sums);
-  std::vector<double> taken(host.data(), host.data() + places_.routing);
-  clear(sums);
-  return taken;
-}
+std::vector<double> StepSums::take_own_routing() { return take(routing_); }
 
 double StepSums::take_weight(Size samples) {
   if (!input_.model.ignore_index) return 1;
-  const Size at = places_.first_count() + 1;
-  const Vector<double> sums = run(at, 1);
-  fetch(sums);
-  const double counted = host_(at);
-  clear(sums);
+  const Vector<double> total = alias_vector(evaluated_.data(), 1);
+  ranks_.all_reduce(total);
+  const double counted = take(total)[0];
   return counted > 0 ? static_cast<double>(input_.loss_count(samples)) / counted : 1;
 }
 

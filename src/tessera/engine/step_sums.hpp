@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <array>
 #include <vector>
 
 #include <tessera/base/view.hpp>
@@ -23,22 +22,30 @@ struct LossParts {
 /// Returns the loss that a validation reports, without the terms that only guide a training.
 double validation_loss(const ModelSpec& model, const LossParts& parts);
 
-/// The fp64 sums of a training in device memory, in the sections of SumsPlan: losses of the batches
-/// of an epoch and of a validation, errors against exact solutions, numbers of targets that count,
-/// and the scalars of the end of a step (the norm of the gradient, the finite flag). `input` and
-/// the communicators must outlive this object.
+/// The fp64 sums of a training in device memory, as sections of one buffer. `input` and the
+/// communicators must outlive this object.
 class StepSums {
  public:
   StepSums(const PlanInput& input, const StagePlan& stage, const PlanCommunicators& communicators);
 
-  const Vector<double>& all() const { return sums_; }
-  /// Returns the sections of all().
-  const SumsPlan& places() const { return places_; }
-  /// Returns the position of the first of the loss sums `number` of a batch in all(), one for each
-  /// term. `batch` is the number of the batch in its epoch; the batches of a validation follow.
-  Size at(Size batch, Size number) const {
-    return (batch * input_.loss_sums() + number) * input_.loss_terms();
-  }
+  /// Returns the loss sums of some microbatches of a batch, one for each term: the microbatches
+  /// have the numbers of PlanInput::loss_sums(), and the batches of a validation follow those of an
+  /// epoch.
+  Vector<double> losses(Size batch, Range microbatches) const;
+  /// Returns the sums of squares of the errors and of the exact solutions; empty if no solution is
+  /// compared.
+  const Vector<double>& errors() const { return errors_; }
+  /// Returns the number of targets that count in the batch of a step.
+  const Vector<double>& counted() const { return counted_; }
+  /// Returns the numbers of targets that count in an evaluation and in its latest microbatch; empty
+  /// if all count.
+  const Vector<double>& evaluated() const { return evaluated_; }
+  /// Returns the squared norm of the gradient in its first element, with room for the partial sums.
+  const Vector<double>& norm() const { return norm_; }
+  /// Returns the flag that is not 0 if an element of the gradient is not finite.
+  const Vector<double>& finite() const { return finite_; }
+  /// Returns the routing of each router (BatchFacts::routing) since the last report.
+  const Vector<double>& routing() const { return routing_; }
 
   /// Allocates the sums for the numbers of samples that `input` has now, set to zero, if their
   /// number changes. Returns the bytes by which they grow.
@@ -48,6 +55,9 @@ class StepSums {
   /// `global_samples` holds the samples of each whole batch; `first` is the number of the first
   /// batch. Collective over RankSet::loss.
   std::vector<LossParts> take_losses(const std::vector<Size>& global_samples, Size first);
+  /// Adds what take_losses() returns to `mean`, the mean over `samples` samples.
+  void add_to_mean(LossParts& mean, Size samples, const std::vector<Size>& global_samples,
+                   Size first);
   /// Returns the rank's sum of the losses of consecutive batches. The sums stay. Waits for the
   /// device.
   LossParts own_losses(const Range& batches) const;
@@ -60,50 +70,28 @@ class StepSums {
   /// Returns the relative error of the evaluated predictions u against the exact solutions v,
   /// ||u - v|| / ||v|| in the L2 norm, and sets the sums to zero. Collective over RankSet::loss.
   double take_solution_error();
-
   /// Returns the rank's sums of routing since the last call, and sets them to zero. Waits for the
   /// device.
   std::vector<double> take_own_routing();
-
   /// Returns the number of targets of `samples` evaluated samples over the number that count,
   /// and sets the latter to zero; 1 without ModelSpec::ignore_index or if none count. Collective
   /// over RankSet::loss.
   double take_weight(Size samples);
 
-  /// Reduces the elements from `position` on over `ranks` and returns them. Waits for the device.
-  template <std::size_t count>
-  std::array<double, count> reduce(const Communicator& ranks, Size position, ReduceOp op) const {
-    ranks.all_reduce(run(position, count), op);
-    std::array<double, count> values;
-    Kokkos::deep_copy(
-        Kokkos::View<double*, Kokkos::HostSpace, Kokkos::MemoryUnmanaged>(values.data(), count),
-        run(position, count));
-    return values;
-  }
-  double reduce(const Communicator& ranks, Size position, ReduceOp op) const {
-    return reduce<1>(ranks, position, op)[0];
-  }
-  /// Sets `count` sums from `position` on to zero.
-  void clear(Size position, Size count) const { clear(run(position, count)); }
-
  private:
-  /// Returns the number of loss sums of a batch.
-  Size per_batch() const { return loss_sums(input_, 1); }
-  /// Returns the parts of the sums of `batches` batches in host memory.
+  void allocate(const SumsPlan& plan);
+  /// Returns all loss sums of consecutive batches.
+  Vector<double> batches(Range batches) const {
+    return losses(batches.begin, {0, batches.count * input_.loss_sums()});
+  }
+  /// Returns the parts of the loss sums of batches in host memory.
   LossParts parts_of(const double* sums, Size batches = 1) const;
-  Vector<double> run(Size first, Size count) const;
-  /// Reduces a run over RankSet::loss and copies all sums to the host.
-  void fetch(const Vector<double>& sums);
-  /// Sets a run to zero, because a pipeline stage writes only the terms that its own layers make.
-  /// `host_` may be the same memory, so read it first.
-  static void clear(const Vector<double>& sums);
 
   const PlanInput& input_;
   LossTerms terms_;
   const Communicator& ranks_;
-  SumsPlan places_;
-  Vector<double> sums_;
-  Vector<double>::host_mirror_type host_;
+  Vector<double> buffer_;
+  Vector<double> losses_, errors_, counted_, evaluated_, norm_, finite_, routing_;
 };
 
 }  // namespace tessera

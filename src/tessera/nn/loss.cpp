@@ -223,23 +223,21 @@ void relative_l2_terms(const Matrix<const T>& prediction, const Matrix<const Sta
 }
 
 template <class State>
-void count_targets(const Matrix<const State>& target, double ignored, const Vector<double>& sums,
-                   Size slot) {
+void count_targets(const Matrix<const State>& target, double ignored, const Vector<double>& count) {
   const State* const t = target.data();
   const State number = static_cast<State>(ignored);
   sum_each(
       "tessera::count_targets"_label, target.extent(0) * target.extent(1),
-      KOKKOS_LAMBDA(Size i, double& count) { count += t[i] == number ? 0 : 1; },
-      Sum(sums.data() + slot));
+      KOKKOS_LAMBDA(Size i, double& sum) { sum += t[i] == number ? 0 : 1; }, Sum(count.data()));
 }
 
 template <class T>
 void add_solution_error(const Matrix<const T>& prediction, const Matrix<const StateOf<T>>& target,
-                        const Vector<double>& sums, Size slot) {
+                        const Vector<double>& sums) {
   const Size cols = static_cast<Size>(prediction.extent(1)), rows = prediction.extent(0);
   const T* const p = prediction.data();
   const StateOf<T>* const t = target.data();
-  double* const out = sums.data() + slot;
+  double* const out = sums.data();
   // One thread fixes the order of the sums. Validations are rare.
   for_each(
       "tessera::solution_error"_label, 1,
@@ -256,14 +254,14 @@ void add_solution_error(const Matrix<const T>& prediction, const Matrix<const St
 template <class T>
 void loss_and_gradient(LossKind kind, const Matrix<const T>& prediction,
                        const Matrix<const StateOf<T>>& target, Size global_count,
-                       const Vector<double>& sums, Size slot, const Matrix<T>& gradient,
+                       const Vector<double>& loss, const Matrix<T>& gradient,
                        const LossDetails<StateOf<T>>& details) {
   const Size rows = prediction.extent(0), cols = prediction.extent(1);
   const Size target_cols = targets_of(kind) == Targets::classes ? 1 : cols;
   if (static_cast<Size>(target.extent(0)) != rows ||
       static_cast<Size>(target.extent(1)) != target_cols)
     throw Error(ExitCode::usage, "loss: prediction and target differ in shape");
-  const Sum sum(sums.data() + slot);
+  const Sum sum(loss.data());
   const StateOf<T> scale =
       static_cast<StateOf<T>>(details.scale) / static_cast<StateOf<T>>(global_count);
   const T* const p = prediction.data();
@@ -288,16 +286,16 @@ void loss_and_gradient(LossKind kind, const Matrix<const T>& prediction,
 #define TESSERA_INSTANTIATE(T)                                                                     \
   template void loss_and_gradient(LossKind, const Matrix<const T>&,                                \
                                   const Matrix<const StateOf<T>>&, Size, const Vector<double>&,    \
-                                  Size, const Matrix<T>&, const LossDetails<StateOf<T>>&);         \
+                                  const Matrix<T>&, const LossDetails<StateOf<T>>&);               \
   template void add_solution_error(const Matrix<const T>&, const Matrix<const StateOf<T>>&,        \
-                                   const Vector<double>&, Size);                                   \
+                                   const Vector<double>&);                                         \
   template void cross_entropy_terms(const Matrix<const T>&, const Matrix<const StateOf<T>>&, Size, \
                                     const Matrix<StateOf<T>>&);                                    \
   template void relative_l2_terms(const Matrix<const T>&, const Matrix<const StateOf<T>>&,         \
                                   const Matrix<StateOf<T>>&);
 TESSERA_FOR_COMPUTE_TYPES(TESSERA_INSTANTIATE)
 #undef TESSERA_INSTANTIATE
-template void count_targets(const Matrix<const float>&, double, const Vector<double>&, Size);
-template void count_targets(const Matrix<const double>&, double, const Vector<double>&, Size);
+template void count_targets(const Matrix<const float>&, double, const Vector<double>&);
+template void count_targets(const Matrix<const double>&, double, const Vector<double>&);
 
 }  // namespace tessera

@@ -29,7 +29,7 @@ struct LossDetails {
   bool averages = true;
 };
 
-/// Writes the local sum of the loss over prediction and target, both (rows, cols), to sums(slot).
+/// Writes the local sum of the loss over prediction and target, both (rows, cols), to loss(0).
 /// If `gradient` has memory, writes the derivative of the sum by the prediction, times
 /// details.scale / global_count, to it; `global_count` is the sum of loss_count() over all ranks
 /// and microbatches of the batch. Targets of cross_entropy are (rows, 1).
@@ -43,21 +43,20 @@ struct LossDetails {
 template <class T>
 void loss_and_gradient(LossKind kind, const Matrix<const T>& prediction,
                        const Matrix<const StateOf<T>>& target, Size global_count,
-                       const Vector<double>& sums, Size slot, const Matrix<T>& gradient,
+                       const Vector<double>& loss, const Matrix<T>& gradient,
                        const LossDetails<StateOf<T>>& details = {});
 
-/// Sets sums(slot) to the number of targets that differ from `ignored`. Does not wait for the
+/// Sets count(0) to the number of targets that differ from `ignored`. Does not wait for the
 /// device. State: float, double.
 template <class State>
-void count_targets(const Matrix<const State>& target, double ignored, const Vector<double>& sums,
-                   Size slot);
+void count_targets(const Matrix<const State>& target, double ignored, const Vector<double>& count);
 
-/// Adds the squared errors of u at the interior points to sums(slot), and the squares of the
-/// solution there to sums(slot + 1). Prediction and target are those of LossKind::poisson; the
+/// Adds the squared errors of u at the interior points to sums(0), and the squares of the
+/// solution there to sums(1). Prediction and target are those of LossKind::poisson; the
 /// second column of the target is the solution.
 template <class T>
 void add_solution_error(const Matrix<const T>& prediction, const Matrix<const StateOf<T>>& target,
-                        const Vector<double>& sums, Size slot);
+                        const Vector<double>& sums);
 
 /// Writes the terms of cross_entropy from a rank's columns, which begin at class `first_class`, to
 /// `terms` (rows, 3 blocks), for each of the balanced blocks of these columns: the largest logit,

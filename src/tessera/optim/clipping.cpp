@@ -43,8 +43,8 @@ void add_squares(const Vector<const T>& v, const Result& result) {
 }  // namespace
 
 template <class T>
-void sum_of_squares(const Vector<const T>& v, const Vector<double>& sums, Size slot) {
-  add_squares(v, Kokkos::View<double, Kokkos::LayoutRight, MemSpace>(sums.data() + slot));
+void sum_of_squares(const Vector<const T>& v, const Vector<double>& sum) {
+  add_squares(v, Kokkos::View<double, Kokkos::LayoutRight, MemSpace>(sum.data()));
 }
 
 template <class T>
@@ -66,18 +66,19 @@ void clip_by_value(const Vector<T>& v, T limit) {
 }
 
 template <class T>
-void find_not_finite(const Vector<const T>& v, const Vector<double>& sums, Size slot) {
+void find_not_finite(const Vector<const T>& v, const Vector<double>& found) {
   const T* const data = v.data();
-  double* const found = sums.data() + slot;
+  double* const flag = found.data();
   for_each(
       find_not_finite_label, v.extent(0), KOKKOS_LAMBDA(Size i) {
         // x - x is 0, or NaN for an infinity or NaN. All threads write the same value.
-        if (!(data[i] - data[i] == T(0))) *found = 1;
+        if (!(data[i] - data[i] == T(0))) *flag = 1;
       });
 }
 
-void add_up(const Vector<double>& sums, Size first, Size count) {
-  double* const data = sums.data() + first;
+void add_up(const Vector<double>& sums) {
+  double* const data = sums.data();
+  const Size count = static_cast<Size>(sums.extent(0));
   for_each(
       add_up_label, 1, KOKKOS_LAMBDA(Size) {
         for (Size i = 1; i < count; ++i) data[0] += data[i];
@@ -93,14 +94,14 @@ void accumulate(const Vector<const T>& from, const Vector<T>& to) {
       KOKKOS_LAMBDA(Size i) { out[i] = static_cast<StateOf<T>>(out[i]) + in[i]; });
 }
 
-template void sum_of_squares<float>(const Vector<const float>&, const Vector<double>&, Size);
-template void sum_of_squares<double>(const Vector<const double>&, const Vector<double>&, Size);
+template void sum_of_squares<float>(const Vector<const float>&, const Vector<double>&);
+template void sum_of_squares<double>(const Vector<const double>&, const Vector<double>&);
 template double sum_of_squares<float>(const Vector<const float>&);
 template double sum_of_squares<double>(const Vector<const double>&);
 template void clip_by_value<float>(const Vector<float>&, float);
 template void clip_by_value<double>(const Vector<double>&, double);
-template void find_not_finite<float>(const Vector<const float>&, const Vector<double>&, Size);
-template void find_not_finite<double>(const Vector<const double>&, const Vector<double>&, Size);
+template void find_not_finite<float>(const Vector<const float>&, const Vector<double>&);
+template void find_not_finite<double>(const Vector<const double>&, const Vector<double>&);
 template void accumulate<float>(const Vector<const float>&, const Vector<float>&);
 template void accumulate<double>(const Vector<const double>&, const Vector<double>&);
 template void accumulate<BFloat16>(const Vector<const BFloat16>&, const Vector<BFloat16>&);

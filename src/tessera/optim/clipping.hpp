@@ -7,22 +7,22 @@
 
 namespace tessera {
 
-/// Sets sums(slot) to the sum of squares of v, added in double. It is not finite if v is not. Does
+/// Sets sum(0) to the sum of squares of v, added in double. It is not finite if v is not. Does
 /// not wait for the device. T: float, double.
 template <class T>
-void sum_of_squares(const Vector<const T>& v, const Vector<double>& sums, Size slot);
+void sum_of_squares(const Vector<const T>& v, const Vector<double>& sum);
 
 /// Returns the sum of squares of v, added in double. Waits for the device. T: float, double.
 template <class T>
 double sum_of_squares(const Vector<const T>& v);
 
-/// Sets sums(slot) to 1 if an element of v is not finite, otherwise leaves it. Does not wait for
+/// Sets found(0) to 1 if an element of v is not finite, otherwise leaves it. Does not wait for
 /// the device. T: float, double.
 template <class T>
-void find_not_finite(const Vector<const T>& v, const Vector<double>& sums, Size slot);
+void find_not_finite(const Vector<const T>& v, const Vector<double>& found);
 
-/// Adds sums(first + 1) ... sums(first + count - 1) to sums(first), in this order.
-void add_up(const Vector<double>& sums, Size first, Size count);
+/// Adds sums(1), sums(2), ... to sums(0), in this order.
+void add_up(const Vector<double>& sums);
 
 /// Adds `from` to `to`. T: float, double, BFloat16, Float16.
 template <class T>

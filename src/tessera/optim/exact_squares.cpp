@@ -25,10 +25,9 @@ int exponent_of(double x) { return x > 0 && std::isfinite(x) ? std::max(std::ilo
 ExactSquares::ExactSquares(Size elements) : bits_(static_cast<int>(52 - tree_levels(elements))) {}
 
 template <class T>
-void ExactSquares::raise_to_largest(const Vector<const T>& v, const Vector<double>& sums,
-                                    Size slot) {
+void ExactSquares::raise_to_largest(const Vector<const T>& v, const Vector<double>& largest) {
   const T* const data = v.data();
-  double* const out = sums.data() + slot;
+  double* const out = largest.data();
   const Kokkos::View<double, Kokkos::LayoutRight, MemSpace> own(out + 1);
   Kokkos::parallel_reduce(
       largest_label, Kokkos::RangePolicy<ExecSpace, Kokkos::IndexType<Size>>(Size{0}, v.extent(0)),
@@ -42,10 +41,9 @@ void ExactSquares::raise_to_largest(const Vector<const T>& v, const Vector<doubl
 }
 
 template <class T>
-void ExactSquares::add(const Vector<const T>& v, double largest, const Vector<double>& sums,
-                       Size slot) const {
+void ExactSquares::add(const Vector<const T>& v, double largest, const Vector<double>& sums) const {
   const T* const data = v.data();
-  double* const out = sums.data() + slot;
+  double* const out = sums.data();
   // x times `scale` is below 2, and its square below 4.
   const double scale = std::ldexp(1.0, -exponent_of(largest));
   const double unit = std::ldexp(1.0, bits_ - 2), shift = std::ldexp(1.0, bits_);
@@ -77,12 +75,12 @@ double ExactSquares::total(std::span<const double, square_limbs> sums, double la
 }
 
 template void ExactSquares::raise_to_largest<float>(const Vector<const float>&,
-                                                    const Vector<double>&, Size);
+                                                    const Vector<double>&);
 template void ExactSquares::raise_to_largest<double>(const Vector<const double>&,
-                                                     const Vector<double>&, Size);
-template void ExactSquares::add<float>(const Vector<const float>&, double, const Vector<double>&,
-                                       Size) const;
-template void ExactSquares::add<double>(const Vector<const double>&, double, const Vector<double>&,
-                                        Size) const;
+                                                     const Vector<double>&);
+template void ExactSquares::add<float>(const Vector<const float>&, double,
+                                       const Vector<double>&) const;
+template void ExactSquares::add<double>(const Vector<const double>&, double,
+                                        const Vector<double>&) const;
 
 }  // namespace tessera

@@ -17,15 +17,15 @@ class ExactSquares {
   /// `elements`: the most elements that are summed over all ranks.
   explicit ExactSquares(Size elements);
 
-  /// Raises sums(slot) to the largest magnitude in v; overwrites sums(slot + 1). Does not wait for
-  /// the device. T: float, double.
+  /// Raises largest(0) to the largest magnitude in v; overwrites largest(1). Does not wait for the
+  /// device. T: float, double.
   template <class T>
-  static void raise_to_largest(const Vector<const T>& v, const Vector<double>& sums, Size slot);
+  static void raise_to_largest(const Vector<const T>& v, const Vector<double>& largest);
 
-  /// Adds the limbs of the squares of v to sums(slot) and the two after it; overwrites sums(slot +
-  /// 3). `largest` is the largest magnitude of all elements on all ranks. NaN gives NaN.
+  /// Adds the limbs of the squares of v to sums(0), sums(1) and sums(2); overwrites sums(3).
+  /// `largest` is the largest magnitude of all elements on all ranks. NaN gives NaN.
   template <class T>
-  void add(const Vector<const T>& v, double largest, const Vector<double>& sums, Size slot) const;
+  void add(const Vector<const T>& v, double largest, const Vector<double>& sums) const;
 
   /// Returns the sum of squares, from the sums of all limbs.
   double total(std::span<const double, square_limbs> sums, double largest) const;

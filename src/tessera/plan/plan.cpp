@@ -173,12 +173,11 @@ SumsPlan plan_sums(const PlanInput& input, const StagePlan& stage) {
   sums.losses = loss_sums(input, input.steps_per_epoch());
   sums.validation = loss_sums(input, input.validation_batches());
   if (input.compares_solutions()) sums.errors = 2;
-  if (input.model.ignore_index) sums.counts = 3;
+  if (input.model.ignore_index) sums.counted = 1, sums.evaluated = 2;
   // At most one partial sum per parameter: Plan::unique_gradients() joins contiguous ranges.
   if (input.clips_by_norm)
-    sums.norms = input.numerics.reproducible
-                     ? square_sums
-                     : static_cast<Size>(stage.parameters.parameters.size());
+    sums.norm = input.numerics.reproducible ? square_sums
+                                            : static_cast<Size>(stage.parameters.parameters.size());
   if (input.looks_for_infinities()) sums.finite = 1;
   sums.routing = sums_of(input.model).routing;
   return sums;

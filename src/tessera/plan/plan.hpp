@@ -74,25 +74,19 @@ struct Plan {
   std::vector<CollectivePlan> collectives(Size rank) const;
 };
 
-/// The sections of the engine's buffer of fp64 sums, in order and in elements: the losses of an
-/// epoch and of a validation, by (batch, microbatch, term); the sums of squares of the
-/// errors and of the exact solutions; the targets that count in the batch of a step, in an
-/// evaluation and in its latest microbatch; the partial sums of the gradient's squared norm; the
-/// finite flag; the routing of each router (BatchFacts::routing) since the last report.
+/// The numbers of the engine's fp64 sums (StepSums), which are sections of one buffer.
 struct SumsPlan {
-  Size losses = 0;
-  Size validation = 0;
+  Size losses = 0;      ///< of an epoch, by (batch, microbatch, term)
+  Size validation = 0;  ///< losses of a validation
   Size errors = 0;
-  Size counts = 0;
-  Size norms = 0;
+  Size counted = 0;
+  Size evaluated = 0;
+  Size norm = 0;  ///< partial sums of the gradient's squared norm
   Size finite = 0;
   Size routing = 0;
-  Size first_error() const { return losses + validation; }
-  Size first_count() const { return first_error() + errors; }
-  Size first_norm() const { return first_count() + counts; }
-  Size first_finite() const { return first_norm() + norms; }
-  Size first_routing() const { return first_finite() + finite; }
-  Size total() const { return first_routing() + routing; }
+  Size total() const {
+    return losses + validation + errors + counted + evaluated + norm + finite + routing;
+  }
 };
 SumsPlan plan_sums(const PlanInput& input, const StagePlan& stage);
 /// Returns the number of loss sums of `batches` batches.

@@ -213,13 +213,10 @@ Validation TrainingSession<T>::validate() {
   for (Size k = 0; k < data_->validation->num_batches(); ++k)
     engine_->evaluate(data_->validation->batch(k), first_slot + k, {});
   ++since_.validations;
-  const std::vector<LossParts> losses =
-      engine_->sums().take_losses(validation_samples_, first_slot);
+  const Size samples = plan_.input.validation_samples;
   LossParts mean;
-  for (std::size_t k = 0; k < losses.size(); ++k)
-    mean.add(losses[k], static_cast<double>(validation_samples_[k]) /
-                            static_cast<double>(plan_.input.validation_samples));
-  mean.predictions *= engine_->sums().take_weight(plan_.input.validation_samples);
+  engine_->sums().add_to_mean(mean, samples, validation_samples_, first_slot);
+  mean.predictions *= engine_->sums().take_weight(samples);
   Validation result{.loss = validation_loss(plan_.input.model, mean),
                     .parts = named_parts(plan_.input, mean)};
   if (plan_.input.compares_solutions())

@@ -50,8 +50,7 @@ double Trainer<T>::forward(const Matrix<Data>& x, const Matrix<Data>& y, const T
   Engine<T>& engine = session_->engine();
   const Size at_once = session_->plan().steps_per_epoch();  // the engine's number of loss sums
   const Size batch_samples = session_->plan().input.batch_size;
-  LossParts sum;
-  double count = 0;
+  LossParts mean;
   for (Size k = 0; k < data.num_batches(); k += at_once) {
     std::vector<Size> samples;
     for (Size b = k; b < std::min(k + at_once, data.num_batches()); ++b) {
@@ -65,15 +64,10 @@ double Trainer<T>::forward(const Matrix<Data>& x, const Matrix<Data>& y, const T
         if (take) take(part.first + before - drawn_before, prediction);
       });
     }
-    const std::vector<LossParts> losses = engine.sums().take_losses(samples, 0);
-    for (std::size_t b = 0; b < samples.size(); ++b) {
-      const auto batch = static_cast<double>(samples[b]);
-      sum.add(losses[b], batch);
-      count += batch;
-    }
+    engine.sums().add_to_mean(mean, data.num_samples(), samples, 0);
   }
-  sum.predictions *= engine.sums().take_weight(data.num_samples());
-  return validation_loss(session_->plan().input.model, sum) / count;
+  mean.predictions *= engine.sums().take_weight(data.num_samples());
+  return validation_loss(session_->plan().input.model, mean);
 }
 
 template <class T>
