@@ -50,7 +50,7 @@ TEST(CommandLine, ResumesFromTheNamedOrLatestCheckpoint) {
   EXPECT_EQ(run({"--resume", "--quiet"}).resume, "");
   EXPECT_EQ(run({"--resume", "b.safetensors"}).resume, "b.safetensors");
   EXPECT_TRUE(run({"--resume-if-present"}).resume_if_present);
-  EXPECT_EQ(run({"--until", "100"}).until, "100");
+  EXPECT_EQ(run({"--until", "100"}).until, 100);
 }
 
 TEST(CommandLine, ParsesTheCheckpointCommands) {
@@ -113,6 +113,7 @@ TEST(CommandLine, UsageErrorsAreOneLine) {
       {{"info", "x"}, "x"},
       {{"run", "a.toml", "--resume", "a.safetensors", "--resume-if-present"}, "--resume"},
       {{"run", "a.toml", "--until"}, "--until"},
+      {{"run", "a.toml", "--until", "06:00"}, "--until"},
       {{"checkpoint"}, "subcommand"},
       {{"checkpoint", "show"}, "FILE"},
       {{"checkpoint", "verify", "a.safetensors", "--kokkos-num-threads=2"}, "--kokkos-"},

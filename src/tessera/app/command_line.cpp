@@ -106,8 +106,8 @@ void add_run(CLI::App& app, TrainOptions& options) {
   run.add_flag("--resume-if-present", options.resume_if_present,
                "Resume from the latest checkpoint if there is one; for job scripts")
       ->excludes(resume);
-  add(run, "--until", options.until, "YYYY-MM-DDTHH:MM:SS|SECONDS",
-      "Stop with a checkpoint at this local time, or at this many seconds since 1970");
+  add(run, "--until", options.until, "SECONDS",
+      "Stop with a checkpoint at this time, in seconds since 1970: $((SLURM_JOB_END_TIME - 300))");
   add(run, "--machine", options.machine, "FILE",
       "Machine file: show which share of its peak the training reaches");
   add_progress(run, options.progress);

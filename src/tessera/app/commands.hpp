@@ -31,7 +31,7 @@ struct TrainOptions {
   bool resume_if_present = false;  ///< resume from the latest checkpoint, or start anew without one
   std::string machine{};           ///< machine file; empty: no share of its peak is shown
   std::string progress{};          ///< name of a ProgressMode; empty: TESSERA_PROGRESS, or auto
-  std::string until{};             ///< time to stop with a checkpoint; empty: after the last epoch
+  std::optional<Size> until{};     ///< time to stop with a checkpoint, in seconds since 1970
   bool quiet = false;
   bool print_config = false;  ///< print the resolved configuration and train nothing
 };

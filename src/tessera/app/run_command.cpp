@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <cstdint>
+#include <ctime>
 #include <functional>
 #include <optional>
 #include <string>
@@ -11,7 +11,6 @@
 #include <tessera/app/export.hpp>
 #include <tessera/app/run_report.hpp>
 #include <tessera/app/run_trace.hpp>
-#include <tessera/app/stop_time.hpp>
 #include <tessera/checkpoint/initial_weights.hpp>
 #include <tessera/checkpoint/same_training.hpp>
 #include <tessera/comm/agree.hpp>
@@ -100,9 +99,8 @@ ExitCode train(Runtime& runtime, const Config& config, const TrainOptions& optio
                const std::string& resume_from, std::optional<double> peak) {
   std::optional<StopSignals> signals;
   if (config.checkpoint.enabled()) signals.emplace();
-  const std::optional<std::int64_t> until = time_to_stop(options.until, config);
-  const auto wants_to_stop = [&signals, until] {
-    return (signals && signals->arrived()) || (until && seconds_now() >= *until);
+  const auto wants_to_stop = [&signals, until = options.until] {
+    return (signals && signals->arrived()) || (until && std::time(nullptr) >= *until);
   };
   Reporting reporting{.output = config.output, .peak = peak};
   if (!options.quiet || !options.progress.empty()) reporting.line = training_line;
@@ -249,7 +247,8 @@ ExitCode run_command(Runtime& runtime, const TrainOptions& options) {
     return std::optional(product_rate(load_machine(options.machine), input));
   });
   collectively(world, [&] { check_files(config.data, make_model(config.model)); });
-  time_to_stop(options.until, config);  // checks --until, with the same result on all ranks
+  if (options.until && !config.checkpoint.enabled())
+    throw ConfigError("--until", std::to_string(*options.until), "needs checkpoint.directory");
   const std::string resume_from = checkpoint_to_resume(world, config, options);
   return with_compute_type(compute_type(config), [&](auto t) {
     return train<decltype(t)>(runtime, config, options, resume_from, peak);
