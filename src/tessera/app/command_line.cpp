@@ -170,11 +170,10 @@ void add_checkpoint(CLI::App& app, CheckpointOptions& options) {
 }
 
 void add_diff(CLI::App& app, DiffOptions& options) {
-  CLI::App& diff = *app.add_subcommand(
-      "diff", "Compare two trainings by their hashes or checkpoints, without MPI");
-  add(diff, "A", options.a, "", "File of output.hashes, or a checkpoint (.safetensors)")
-      ->required();
-  add(diff, "B", options.b, "", "The same of the other training")->required();
+  CLI::App& diff =
+      *app.add_subcommand("diff", "Compare two trainings by their hashes, without MPI");
+  add(diff, "A", options.a, "", "File of output.hashes")->required();
+  add(diff, "B", options.b, "", "That of the other training")->required();
 }
 
 const std::string hint = "; see tessera --help";

@@ -82,12 +82,12 @@ struct CheckpointOptions {
 ExitCode checkpoint_command(const CheckpointOptions& options);
 
 struct DiffOptions {
-  std::string a{}, b{};  ///< two files of output.hashes, or two checkpoints
+  std::string a{}, b{};  ///< two files of output.hashes
 };
 
-/// `tessera diff`: prints the first step and the tensor whose hashes differ, or how far the arrays
-/// of two checkpoints differ. Starts neither MPI nor a device. Returns ExitCode::wrong_result if
-/// they differ. Throws Error (usage) for files that cannot be compared.
+/// `tessera diff`: prints the first step and the tensor whose hashes differ. Starts neither MPI nor
+/// a device. Returns ExitCode::wrong_result if they differ. Throws Error (usage) for files that
+/// cannot be compared.
 ExitCode diff_command(const DiffOptions& options);
 
 using Command =

@@ -11,7 +11,6 @@
 #include <tessera/app/commands.hpp>
 #include <tessera/base/error.hpp>
 #include <tessera/base/text.hpp>
-#include <tessera/checkpoint/inspection.hpp>
 #include <tessera/io/whole_file.hpp>
 #include <tessera/process/standard_streams.hpp>
 
@@ -33,8 +32,7 @@ std::map<Size, Hashes> read_hashes(const std::string& path) {
     Hashes record = Hashes::parse(line, nullptr, false);
     if (!record.is_object() || !record.contains("step") || !record.contains("hashes") ||
         !record["step"].is_number_integer() || !record["hashes"].is_object())
-      throw Error(ExitCode::usage, "{}:{}: is no record of output.hashes, nor a checkpoint", path,
-                  number);
+      throw Error(ExitCode::usage, "{}:{}: is no record of output.hashes", path, number);
     steps[record["step"].get<Size>()] = std::move(record["hashes"]);
   }
   if (steps.empty()) throw Error(ExitCode::usage, "{}: has no records", path);
@@ -59,7 +57,9 @@ std::vector<std::string> different_names(const Hashes& a, const Hashes& b, const
   return loss;
 }
 
-ExitCode diff_hashes(const DiffOptions& options) {
+}  // namespace
+
+ExitCode diff_command(const DiffOptions& options) {
   const auto a = read_hashes(options.a), b = read_hashes(options.b);
   std::vector<Size> common;
   for (const auto& [step, hashes] : a)
@@ -99,28 +99,6 @@ ExitCode diff_hashes(const DiffOptions& options) {
   }
   print_output("the same bits in " + compared + "\n");
   return has_all ? ExitCode::ok : ExitCode::wrong_result;
-}
-
-ExitCode diff_checkpoints(const DiffOptions& options) {
-  const std::vector<ArrayDifference> differences = compare_checkpoints(options.a, options.b);
-  for (const ArrayDifference& one : differences)
-    print_output(fmt::format("{}: {} of {} elements differ, by up to {} ulp\n", one.name,
-                             with_thousands(one.different), with_thousands(one.elements),
-                             with_thousands(one.most_ulps)));
-  if (differences.empty()) print_output("the same bits in all arrays of numbers\n");
-  return differences.empty() ? ExitCode::ok : ExitCode::wrong_result;
-}
-
-}  // namespace
-
-ExitCode diff_command(const DiffOptions& options) {
-  const auto is_checkpoint = [](const std::string& path) {
-    return path.ends_with(".safetensors") || path.ends_with(".h5");  // .h5: names version 0.2
-  };
-  if (is_checkpoint(options.a) != is_checkpoint(options.b))
-    throw Error(ExitCode::usage, "{} and {}: must be two checkpoints or two files of hashes",
-                options.a, options.b);
-  return is_checkpoint(options.a) ? diff_checkpoints(options) : diff_hashes(options);
 }
 
 }  // namespace tessera

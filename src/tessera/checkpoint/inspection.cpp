@@ -1,11 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <algorithm>
-#include <bit>
-#include <cstdint>
-#include <cstring>
 #include <filesystem>
-#include <limits>
-#include <type_traits>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -25,35 +19,6 @@ std::string value_at(const nlohmann::json& document, const char* pointer) {
   if (!document.contains(place)) return "unknown";
   const nlohmann::json& value = document.at(place);
   return value.is_string() ? one_line(value.get<std::string>()) : value.dump();
-}
-
-ArrayTexts texts_of(const CheckpointFile& file) {
-  ArrayTexts texts;
-  for (const auto& [name, tensor] : file.tensors())
-    texts[name] = fmt::format("{} {}", name_of(tensor.type), to_string(tensor.array.shape));
-  return texts;
-}
-
-/// Returns a number that grows with the value, by 1 from one value of the type to the next.
-template <class T>
-std::uint64_t rank_of(T value) {
-  using Bits = std::conditional_t<sizeof(T) == 4, std::uint32_t, std::uint64_t>;
-  constexpr Bits sign = Bits(1) << (8 * sizeof(T) - 1);
-  const Bits bits = std::bit_cast<Bits>(value);
-  return bits & sign ? sign - (bits & ~sign) : sign + bits;
-}
-
-template <class T>
-ArrayDifference compare(const std::string& name, const std::vector<T>& a, const std::vector<T>& b) {
-  constexpr auto most = static_cast<std::uint64_t>(std::numeric_limits<Size>::max());
-  ArrayDifference difference{name, std::ssize(a)};
-  for (std::size_t i = 0; i < a.size(); ++i) {
-    if (std::memcmp(&a[i], &b[i], sizeof(T)) == 0) continue;
-    const std::uint64_t x = rank_of(a[i]), y = rank_of(b[i]), ulps = x > y ? x - y : y - x;
-    ++difference.different;
-    difference.most_ulps = std::max(difference.most_ulps, static_cast<Size>(std::min(ulps, most)));
-  }
-  return difference;
 }
 
 }  // namespace
@@ -106,19 +71,6 @@ Size verify_checkpoint(const std::string& path) {
     bytes += tensor.array.bytes.count;
   }
   return bytes;
-}
-
-std::vector<ArrayDifference> compare_checkpoints(const std::string& a, const std::string& b) {
-  const CheckpointFile left(a), right(b);
-  if (const std::string other = misfits(texts_of(left), texts_of(right)); !other.empty())
-    throw Error(ExitCode::usage, "{}: has other arrays than {}: {}", b, a, other);
-  std::vector<ArrayDifference> differences;
-  for (const auto& [name, tensor] : left.tensors())
-    left.with_values(name, [&, name = name]<class T>(const std::vector<T>& values) {
-      const ArrayDifference one = compare(name, values, right.values<T>(name));
-      if (one.different > 0) differences.push_back(one);
-    });
-  return differences;
 }
 
 }  // namespace tessera
