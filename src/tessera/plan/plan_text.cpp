@@ -173,18 +173,12 @@ void write_traffic(std::string& out, const json& calls) {
     out += fmt::format("  {:<12} {}", call["axis"].get<std::string>(), call_text(call, 6, 18, ""));
 }
 
-/// Writes what a fixed order of sums adds to the step of the first rank.
+/// Writes how many grains a fixed order of sums has.
 void write_numerics(std::string& out, const Plan& plan) {
   const Numerics& numerics = plan.input.numerics;
   if (!numerics.reproducible) return;
-  PlanInput input = plan.input;
-  input.numerics.reproducible = false;
-  const Plan ordinary = make_plan(input);
-  out += fmt::format(
-      "\nSums in a fixed order: {} of the batch, {} of what model may split\n"
-      "  rank 0 needs {:+} B of memory and sends {:+} B per step, compared with any order\n",
-      counted(numerics.grains, "grain"), counted(numerics.model_grains, "grain"),
-      plan.memory(0).total() - ordinary.memory(0).total(), step_bytes(plan) - step_bytes(ordinary));
+  out += fmt::format("\nSums in a fixed order: {} of the batch, {} of what model may split\n",
+                     counted(numerics.grains, "grain"), counted(numerics.model_grains, "grain"));
 }
 
 void write_collectives(std::string& out, const json& calls) {
