@@ -69,7 +69,7 @@ TrafficRow row_for(const MeshShape& mesh, const LedgerRow& row) {
   TrafficRow made;
   made.axis = row.axis;
   made.operation = name_of(row.operation);
-  made.group_size = static_cast<Size>(group_of(mesh, row.axis, 0).size());
+  made.group_size = mesh.group_size(axes_of_group(mesh, row.axis));
   return made;
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstddef>
 #include <string>
 #include <vector>
 
@@ -21,8 +22,8 @@ void find_waits(const MeshShape& mesh, std::vector<RankTrace>& ranks);
 std::vector<RankTrace> gather_traces(const Communicator& world, const MeshShape& mesh,
                                      const RankTrace& mine);
 
-/// Returns the ranks that communicate with `rank` over one or several axes: "data", "data+fsdp".
-/// For any other name, such as "world", it returns all ranks.
-std::vector<Size> group_of(const MeshShape& mesh, const std::string& axis, Size rank);
+/// Returns the axes of the mesh over which the group of a call communicates: "data", "data+fsdp".
+/// Any other name, such as "world", stands for all axes.
+std::vector<std::size_t> axes_of_group(const MeshShape& mesh, const std::string& name);
 
 }  // namespace tessera

@@ -101,10 +101,11 @@ TEST(Breakdown, UnequalNumbersOfCallsSplitNothing) {
 }
 
 TEST(Breakdown, GroupsFollowTheNamesOfAxes) {
-  EXPECT_EQ(group_of(four, "data", 1), (std::vector<Size>{1, 3}));
-  EXPECT_EQ(group_of(four, "model", 1), (std::vector<Size>{0, 1}));
-  EXPECT_EQ(group_of(four, "data+model", 1).size(), 4u);
-  EXPECT_EQ(group_of(four, "world", 1).size(), 4u);
+  using Axes = std::vector<std::size_t>;
+  EXPECT_EQ(axes_of_group(four, "data"), Axes{0});
+  EXPECT_EQ(axes_of_group(four, "model"), Axes{1});
+  EXPECT_EQ(axes_of_group(four, "data+model"), (Axes{0, 1}));
+  EXPECT_EQ(axes_of_group(four, "world"), (Axes{0, 1}));
 }
 
 TEST(Breakdown, TracesPassBetweenRanks) {
