@@ -131,8 +131,8 @@ void add_run(CLI::App& app, RunOptions& options) {
                "Keep each case's instrumented steps as cases/ID/trace.json, for Perfetto");
   run.add_option_function<std::string>(
          "--inject", [&](const std::string& text) { options.fault = parse_fault(text); },
-         "For testing: make a rank throw or stall in the warm-up of each case, or compute slower")
-      ->type_name("throw@RANK|stall@RANK|slow@RANK:PERCENT%");
+         "For testing: make a rank throw or stall in the warm-up of each case")
+      ->type_name("throw@RANK|stall@RANK");
 }
 
 void add_simulate(CLI::App& app, SimulateOptions& options) {
@@ -183,23 +183,12 @@ void add_jobs(CLI::App& app, JobsOptions& options) {
 }  // namespace
 
 Fault parse_fault(const std::string& text) {
-  constexpr double most = 1'000'000;
   const std::vector<std::string> words = split_text(text, '@');
   const auto kind = value_named<Fault::Kind>(words.front());
-  const bool slows = kind == Fault::Kind::slows;
-  // "RANK", or "RANK:PERCENT%"
-  std::vector<std::string> parts = split_text(words.back(), ':');
-  const auto rank = number_of<int>(parts.front());
-  auto percent = slows ? std::nullopt : std::optional(0.0);
-  if (slows && parts.back().ends_with('%')) {
-    parts.back().pop_back();
-    percent = number_of<double>(parts.back());
-  }
-  const auto is_good = [](const auto& number) { return number && *number >= 0 && *number <= most; };
-  if (!kind || words.size() != 2 || parts.size() != (slows ? 2 : 1) || !is_good(rank) ||
-      !is_good(percent))
-    throw ConfigError("--inject", text, "must be throw@RANK, stall@RANK or slow@RANK:PERCENT%");
-  return {*kind, *rank, *percent / 100};
+  const auto rank = number_of<int>(words.back());
+  if (words.size() != 2 || !kind || !rank || *rank < 0)
+    throw ConfigError("--inject", text, "must be throw@RANK or stall@RANK");
+  return {*kind, *rank};
 }
 
 Command parse_command_line(const std::vector<std::string>& arguments) {

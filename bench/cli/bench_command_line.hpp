@@ -25,7 +25,7 @@ using Command = std::variant<ShowText, StudySource, RunOptions, SimulateOptions,
 /// with exit code usage.
 Command parse_command_line(const std::vector<std::string>& arguments);
 
-/// "throw@2", "stall@0", "slow@1:10%". Throws ConfigError for other texts.
+/// "throw@2", "stall@0". Throws ConfigError for other texts.
 Fault parse_fault(const std::string& text);
 
 }  // namespace tessera::bench

@@ -60,7 +60,6 @@ class TypedCaseRun final : public CaseRun {
   const Plan& plan() const override { return session_.plan(); }
   Size planned_bytes() const override { return session_.planned_bytes(); }
   Size measured_bytes() const override { return session_.measured_bytes(); }
-  double compute_seconds() const override { return compute_seconds_; }
 
   Verification train(const CheckTime& check_time, std::optional<Size> most_steps) override {
     Verification result;
@@ -109,7 +108,7 @@ class TypedCaseRun final : public CaseRun {
     }
   }
 
-  std::vector<double> time_steps(Size steps, double delay) override {
+  std::vector<double> time_steps(Size steps) override {
     std::vector<double> seconds(steps);
     Kokkos::fence();
     mesh_.world().barrier();
@@ -117,10 +116,7 @@ class TypedCaseRun final : public CaseRun {
       const Timer timer;
       next_step();
       Kokkos::fence();
-      const double end = timer.seconds() + delay;
-      do {
-        taken = timer.seconds();
-      } while (taken < end);
+      taken = timer.seconds();
     }
     return seconds;
   }
@@ -136,7 +132,6 @@ class TypedCaseRun final : public CaseRun {
       Kokkos::fence();
       mine = timer.trace();
     }
-    compute_seconds_ = (mine.compute + mine.optimizer) / static_cast<double>(steps);
     return gather_traces(mesh_.world(), mesh_.shape(), mine);
   }
 
@@ -219,7 +214,6 @@ class TypedCaseRun final : public CaseRun {
   Mesh mesh_;
   TrainingSession<T> session_;
   Size full_batches_;  ///< per epoch
-  double compute_seconds_ = 0;
 };
 
 }  // namespace

@@ -136,8 +136,8 @@ class CaseRun {
   /// Runs steps on full batches.
   virtual void warm_up(Size steps, const CheckTime& check_time) = 0;
   /// Runs steps on full batches and returns the seconds of each on this rank. Nothing communicates
-  /// between steps. Each step takes `delay` seconds longer, which slows the ranks that wait for it.
-  virtual std::vector<double> time_steps(Size steps, double delay = 0) = 0;
+  /// between steps.
+  virtual std::vector<double> time_steps(Size steps) = 0;
   /// Returns true if the losses of the latest steps are finite.
   virtual bool is_finite() = 0;
   /// Writes checkpoints to a directory, with training steps while threads write, reads each one
@@ -148,8 +148,6 @@ class CaseRun {
   /// Runs instrumented steps. Returns the trace of every rank, with its waits, on rank 0, and
   /// nothing on other ranks.
   virtual std::vector<RankTrace> instrument(Size steps) = 0;
-  /// Returns the seconds for which this rank computed in an instrumented step.
-  virtual double compute_seconds() const = 0;
 };
 
 }  // namespace tessera::bench

@@ -88,7 +88,6 @@ class CaseRounds {
   std::optional<Round> block_;      ///< of this round
   std::vector<double> step_times_;  ///< of its steps
   double gemm_peak_ = 0;            ///< FLOP/s per rank
-  double compute_seconds_ = 0;      ///< of an instrumented step on this rank
   std::unique_ptr<CaseRun> run_;    ///< null if it is not set up
   Size block_steps_ = 0;
   bool is_done_ = false;  ///< this launch runs no further round

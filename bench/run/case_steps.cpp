@@ -132,7 +132,6 @@ bool CaseRounds::check_memory() {
 void CaseRounds::instrument() {
   const Size steps = study_.measure.instrumented_steps;
   const std::vector<RankTrace> traces = run_->instrument(steps);
-  compute_seconds_ = run_->compute_seconds();
   collectively(ranks(), [&] {
     if (ranks().rank() != 0) return;
     result_.breakdown = break_down(traces, steps);
@@ -146,9 +145,7 @@ void CaseRounds::instrument() {
 void CaseRounds::measure_block() {
   const MachineProbe& probe = context_.launch.probe();
   const MachineSpeed before = probe.measure(ranks());
-  const double delay =
-      has_fault(Fault::Kind::slows) ? context_.options.fault->share * compute_seconds_ : 0;
-  std::vector<double> block = run_->time_steps(block_steps_, delay);
+  std::vector<double> block = run_->time_steps(block_steps_);
   block.push_back(seconds());
   block = slowest(ranks(), block);
   is_done_ = block.back() > study_.limits.case_seconds / 2;

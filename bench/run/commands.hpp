@@ -17,10 +17,9 @@ namespace tessera::bench {
 
 /// The fault that --inject plants on one rank of every case, which shows how a study copes with it.
 struct Fault {
-  enum class Kind { throws, stalls, slows };
+  enum class Kind { throws, stalls };
   Kind kind = Kind::throws;
   int rank = 0;
-  double share = 0;  ///< slows: of the computation
 };
 
 struct RunOptions {
@@ -89,5 +88,5 @@ ExitCode write_jobs(const JobsOptions& options);
 }  // namespace tessera::bench
 
 template <>
-inline constexpr std::array<std::string_view, 3> tessera::names_of<tessera::bench::Fault::Kind>{
-    "throw", "stall", "slow"};
+inline constexpr std::array<std::string_view, 2> tessera::names_of<tessera::bench::Fault::Kind>{
+    "throw", "stall"};

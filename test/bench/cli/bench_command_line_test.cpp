@@ -31,7 +31,7 @@ void expect_error(const std::vector<std::string>& arguments, const std::string& 
 TEST(BenchCommandLine, RunTakesAllItsOptions) {
   const auto run = parse<RunOptions>(
       words("run a.toml -o dir --case a,b --case c --resume --retry failed,timeout --dry-run "
-            "--small --set measure.steps=3 --set model.seed=1 --inject slow@1:10%"));
+            "--small --set measure.steps=3 --set model.seed=1 --inject stall@1"));
   EXPECT_EQ(run.source.file, "a.toml");
   EXPECT_TRUE(run.source.small);
   EXPECT_EQ(run.source.overrides, (std::vector<std::string>{"measure.steps=3", "model.seed=1"}));
@@ -41,9 +41,8 @@ TEST(BenchCommandLine, RunTakesAllItsOptions) {
   EXPECT_EQ(run.retry, (std::vector<std::string>{"failed", "timeout"}));
   EXPECT_TRUE(run.dry_run);
   ASSERT_TRUE(run.fault);
-  EXPECT_EQ(run.fault->kind, Fault::Kind::slows);
+  EXPECT_EQ(run.fault->kind, Fault::Kind::stalls);
   EXPECT_EQ(run.fault->rank, 1);
-  EXPECT_DOUBLE_EQ(run.fault->share, 0.1);
 }
 
 TEST(BenchCommandLine, RanksAndStrategiesAreLists) {
@@ -118,16 +117,11 @@ TEST(BenchCommandLine, MistakesAreErrors) {
                  std::string("--gemm-size: ") + wrong + " must be a whole number of at least 1");
 }
 
-TEST(Faults, HaveAKindARankAndAShare) {
+TEST(Faults, HaveAKindAndARank) {
   EXPECT_EQ(parse_fault("throw@12").rank, 12);
   EXPECT_EQ(parse_fault("stall@0").kind, Fault::Kind::stalls);
-  const Fault slow = parse_fault("slow@3:12.5%");
-  EXPECT_EQ(slow.kind, Fault::Kind::slows);
-  EXPECT_EQ(slow.rank, 3);
-  EXPECT_DOUBLE_EQ(slow.share, 0.125);
   for (const char* wrong :
-       {"", "throw", "throw@", "throw@x", "throw@-1", "explode@1", "throw@1x", "slow@1",
-        "slow@1:10", "slow@1:-1%", "slow@1:nan%", "slow@1:inf%", "throw@1:10%"})
+       {"", "throw", "throw@", "throw@x", "throw@-1", "explode@1", "throw@1x", "throw@1@2"})
     EXPECT_THROW(parse_fault(wrong), Error) << wrong;
 }
 
