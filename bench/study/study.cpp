@@ -43,8 +43,10 @@ const Fields<Study>& own_fields() {
 /// Returns "; did you mean ranks?" for a name that is neither one of these nor a key of a
 /// configuration, or "".
 std::string did_you_mean_key(const std::string& name, std::span<const std::string_view> own) {
+  const auto has_name = [&](std::string_view key) { return key.ends_with("." + name); };
+  const auto same = std::ranges::find_if(own, has_name);
   const auto near = suggest_nearest(name, own);
-  const std::string key = near ? *near : suggest_key(name);
+  const std::string key = same != own.end() ? std::string(*same) : near ? *near : suggest_key(name);
   return key.empty() ? "" : "; did you mean " + key + "?";
 }
 

@@ -102,6 +102,7 @@ TEST(Study, TextOnTheCommandLineIsTakenAsItStands) {
 
 TEST(Study, UnknownKeysAreErrorsWithTheNearestKnownOne) {
   expect_error("[measure]\nstep = 3\n[[grid]]\nranks = 1\n", "did you mean measure.steps?");
+  expect_error("seed = 3\n[[grid]]\nranks = 1\n", "did you mean study.seed?");
   expect_error("[trainnig]\nbatch_size = 3\n[[grid]]\nranks = 1\n",
                "did you mean training.batch_size?");
   expect_error("[training]\nbatch_sise = 3\n[[grid]]\nranks = 1\n",
