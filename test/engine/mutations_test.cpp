@@ -181,9 +181,9 @@ bool sums_input_gradient(const ListedAction& a, const Plan& plan) {
   return from.role == TensorRole::gradient && is_partial(plan, from);
 }
 
-bool reduces_experts(const ListedAction& a, const Plan&) {
+bool reduces_experts(const ListedAction& a, const Plan& plan) {
   const auto* reduce = a.as<Reduce>();
-  return reduce != nullptr && reduce->ranks == RankSet::expert_replica;
+  return reduce != nullptr && reduce->ranks != replicating_axes(plan.input.mesh);
 }
 
 /// Applies bias and activation to the terms before their sum.
@@ -315,7 +315,8 @@ std::vector<Mutation> mutations_of_positions_and_experts() {
       {"gradients of own positions", gather, without<Reduce>(), {1, true, true}},
       {"a count of own targets", ignored_targets(),
        [](Plan& plan) {
-         std::get<CountTargets>(actions_of(plan).front().action).ranks = RankSet::model;
+         std::get<CountTargets>(actions_of(plan).front().action).ranks =
+             plan.input.mesh.axes_named({"model"});
        },
        calls}};
   if (4 % num_ranks() == 0)
@@ -323,7 +324,7 @@ std::vector<Mutation> mutations_of_positions_and_experts() {
                    flip_zigzag, numbers});
   if (!is_even() || num_ranks() < 4) return all;
   const auto of_other_ranks = [](auto&, const auto& at) {
-    std::get<Reduce>(at->action).ranks = RankSet::replica;
+    std::get<Reduce>(at->action).ranks = {0, 1};  // also along `expert`
   };
   all.push_back({"experts that are not reduced",
                  split_experts(),

@@ -122,12 +122,9 @@ bool any(const Communicator& world, bool mine) {
 /// Returns true if another rank holds the same elements of a tensor.
 bool has_copies(const Plan& plan, const Slot& tensor) {
   const MeshShape& mesh = plan.input.mesh;
-  std::vector<std::string> along = replica_axes(plan.input.strategy, mesh);
-  if (!tensor.in_shares)
-    for (const std::string& axis : shard_axes(plan.input.strategy, mesh)) along.push_back(axis);
-  const auto model = mesh.find("model");
-  if (model && tensor.placements[*model].is_replicate()) along.emplace_back("model");
-  return mesh.group_size(along) > 1;
+  AxisSet along = replicating_axes(mesh) | mesh.axes_named({"model"});
+  if (tensor.in_shares) along = along - shard_axes(plan.input.strategy, mesh);
+  return mesh.group_size(along - axes_of(tensor.cuts)) > 1;
 }
 
 /// Lets one rank after another drift in each tensor. Expects that a check finds each drift of a

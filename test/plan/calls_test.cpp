@@ -62,7 +62,7 @@ TEST(Calls, AreTheSumOverMicrobatches) {
         for (const auto& [action, microbatch] : plan_test::every_action(stage)) {
           const auto call = call_of(action, microbatch, plan, sizes);
           if (!call || !call->is_issued) continue;
-          const std::string axis = input.mesh.group_name(axes_of(call->ranks, input));
+          const std::string axis = input.mesh.group_name(call->ranks);
           if (axis.empty()) continue;
           auto& [calls, bytes] = made[{axis, call->operation}];
           ++calls, bytes += call->bytes;
@@ -152,16 +152,15 @@ TEST(Calls, ClippingAndFiniteFlagSendOneScalarEach) {
             "data+fsdp+model all_reduce 1 8; fsdp+model all_reduce 1 8; ");
 }
 
-/// Returns the calls of a check, such as "batch 0+4; ...": set of ranks, first checksum, number of
+/// Returns the calls of a check, such as "data+fsdp 0+4; ...": axes, first checksum, number of
 /// checksums.
 std::string check_calls(Strategy strategy, std::vector<Axis> axes, Size moments) {
   PlanInput input = sharded(tutorial(std::move(axes)), strategy);
   input.moments = moments;
-  constexpr std::array names{"batch", "shard", "replica", "model"};  // in the order of RankSet
   std::string text;
   for (const CheckCall& call : plan_replica_check(make_plan(input), 0)) {
-    text += std::string(names.at(static_cast<std::size_t>(call.ranks))) + " " +
-            n(call.checksums.begin) + "+" + n(call.checksums.count) + "; ";
+    text += input.mesh.group_name(call.ranks) + " " + n(call.checksums.begin) + "+" +
+            n(call.checksums.count) + "; ";
     EXPECT_EQ(call.payload_bytes(), call.checksums.count * 16);
   }
   return text;
@@ -170,17 +169,16 @@ std::string check_calls(Strategy strategy, std::vector<Axis> axes, Size moments)
 // A model of four parameters with eight moments.
 TEST(Calls, ReplicaChecksCompareCopies) {
   EXPECT_EQ(check_calls(Strategy::data, {{"data", 1}}, 2), "");
-  EXPECT_EQ(check_calls(Strategy::data, {{"data", 2}, {"fsdp", 2}}, 2), "replica 0+12; ");
-  EXPECT_EQ(check_calls(Strategy::zero1, {{"data", 4}}, 2), "batch 0+4; ");
-  EXPECT_EQ(check_calls(Strategy::zero2, {{"data", 4}}, 0), "batch 0+4; ");
+  EXPECT_EQ(check_calls(Strategy::data, {{"data", 2}, {"fsdp", 2}}, 2), "data+fsdp 0+12; ");
+  EXPECT_EQ(check_calls(Strategy::zero1, {{"data", 4}}, 2), "data 0+4; ");
+  EXPECT_EQ(check_calls(Strategy::zero2, {{"data", 4}}, 0), "data 0+4; ");
   EXPECT_EQ(check_calls(Strategy::fsdp, {{"data", 2}, {"fsdp", 2}}, 2), "");
-  EXPECT_EQ(check_calls(Strategy::hybrid, {{"data", 2}, {"fsdp", 2}}, 1), "replica 0+8; ");
-  EXPECT_EQ(check_calls(Strategy::hybrid, {{"data", 2}, {"fsdp", 1}}, 1), "replica 0+8; ");
+  EXPECT_EQ(check_calls(Strategy::hybrid, {{"data", 2}, {"fsdp", 2}}, 1), "data 0+8; ");
+  EXPECT_EQ(check_calls(Strategy::hybrid, {{"data", 2}, {"fsdp", 1}}, 1), "data 0+8; ");
   EXPECT_EQ(check_calls(Strategy::tensor, {{"model", 2}}, 1), "model 0+8; ");
   EXPECT_EQ(check_calls(Strategy::fsdp, {{"fsdp", 2}, {"model", 2}}, 1), "model 0+8; ");
   // Buckets have equal sizes on 3 ranks, which do not divide 64 columns evenly.
-  EXPECT_EQ(check_calls(Strategy::data, {{"data", 3}, {"model", 3}}, 0),
-            "replica 0+4; model 0+4; ");
+  EXPECT_EQ(check_calls(Strategy::data, {{"data", 3}, {"model", 3}}, 0), "data 0+4; model 0+4; ");
 }
 
 }  // namespace

@@ -48,18 +48,18 @@ TEST(Plan, BatchesMicrobatchesAndEpochsAreSplitOnce) {
           EXPECT_LE(plan.batch_samples(0).count - rows.count, 1);
           EXPECT_GE(plan.batch_samples(0).count, rows.count);
           samples += plan.data_samples(rank);
-          Size next = 0;
+          const BatchSamples of_rank(input, batch, rank);
+          const AxisSet axes = batch_axes(input.mesh);
+          Size in_all = 0;
           for (Size m = 0; m < microbatches; ++m) {
-            const Range part = microbatch_samples(input, rank, m);
-            EXPECT_EQ(part.begin, next);
-            EXPECT_LE(part.count, microbatch_samples(input, rank, 0).count);
-            next = part.end();
+            EXPECT_LE(of_rank.in(m, axes), of_rank.in(0, axes));
+            in_all += of_rank.in(m, axes);
           }
-          EXPECT_EQ(next, rows.count);
+          EXPECT_EQ(in_all, rows.count);
           for (const Slot& tensor : plan.stages.front().slots) {
             if (tensor.role != TensorRole::batch && !tensor.in_frame()) continue;
             EXPECT_EQ(piece(tensor.shape, tensor.cuts, input.mesh, rank).extent[0],
-                      microbatch_samples(input, rank, 0).count)
+                      of_rank.in(0, axes))
                 << tensor.path << " on rank " << rank;
           }
         }

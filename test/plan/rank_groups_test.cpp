@@ -59,7 +59,7 @@ TEST(RankClasses, FollowPartsOverSeveralAxes) {
       std::vector<int> seen;
       for (const auto& group : all.groups) {
         const auto part = [&](Size rank) {
-          return balanced_split(count, 15, mesh.coordinate(rank, std::vector<std::size_t>{0, 2}));
+          return balanced_split(count, 15, mesh.coordinate(rank, AxisSet{0, 2}));
         };
         const Range first = part(all.first_rank(group));
         for (const int rank : ranks_of(all, group.classes)) {

@@ -63,9 +63,8 @@ std::vector<Size> global_places(const Plan& plan, Size rank, Size bucket) {
 
 /// Returns true for a rank of the first replica of the state.
 bool is_of_first_replica(const Plan& plan, Size rank) {
-  for (const std::string& axis : replica_axes(plan.input.strategy, plan.input.mesh))
-    if (plan.input.mesh.coordinate(rank, *plan.input.mesh.find(axis)) != 0) return false;
-  return true;
+  const MeshShape& mesh = plan.input.mesh;
+  return mesh.coordinate(rank, replica_axes(plan.input.strategy, mesh)) == 0;
 }
 
 TEST(Units, EveryElementCountsOnceOverTheRanksThatSplitTheState) {
@@ -145,7 +144,7 @@ TEST(Units, SharesCoverEachBucketOnceAndFollowOneAnother) {
   for_plans([](const Plan& plan) {
     const MeshShape& mesh = plan.input.mesh;
     const std::vector<BucketPlan>& buckets = plan.stages.front().parameters.buckets;
-    const std::vector<std::size_t> sharding = mesh.effective(shard_axes(plan.input.strategy, mesh));
+    const AxisSet sharding = shard_axes(plan.input.strategy, mesh);
     std::vector<Size> next(buckets.size());
     Size shard = 0;
     for (Size rank = 0; rank < mesh.num_ranks(); ++rank) {

@@ -45,9 +45,8 @@ RankKinds single_ranks(const Plan& plan) {
   kinds.share.assign(mesh.num_ranks(), 1 / static_cast<double>(mesh.num_ranks()));
   for (Size rank = 0; rank < mesh.num_ranks(); ++rank) {
     kinds.first.push_back(rank);
-    for (const RankSet set : rank_sets)
-      if (const auto axes = mesh.effective(axes_of(set, plan.input)); !axes.empty())
-        kinds.leader[set].push_back(mesh.first_of_group(axes, rank));
+    for (const AxisSet axes : axes_of_calls(plan))
+      kinds.leader[axes].push_back(mesh.first_of_group(axes, rank));
   }
   return kinds;
 }
@@ -152,7 +151,7 @@ TEST(Machine, KernelsReachTheRateOfTheSmallestCacheThatHoldsAStep) {
   EXPECT_DOUBLE_EQ(seconds({{used - 1, 1e9}, {used, 8e8}, {used + 1, 4e8}}), 0.5 + 1e-6);
 }
 
-Work call(RankSet ranks, Operation operation, double bytes) {
+Work call(AxisSet ranks, Operation operation, double bytes) {
   Work work;
   work.call = ActionCall{.ranks = ranks, .operation = operation};
   work.bytes = bytes;
@@ -160,16 +159,17 @@ Work call(RankSet ranks, Operation operation, double bytes) {
 }
 
 TEST(Machine, CallsTakeRoundsAndTheSlowestLink) {
-  const auto seconds = [](const std::string& mesh, RankSet ranks) {
+  const auto seconds = [](const std::string& mesh, const char* axis) {
     const Plan plan = make_plan(three_on(mesh, 6, Strategy::data));
+    const AxisSet ranks = plan.input.mesh.axes_named({axis});
     return cost_on(small_cluster(), plan)(call(ranks, Operation::all_reduce, 6e8)).seconds;
   };
   // Within a node: 1 round with all bytes, at 1 GB/s.
-  EXPECT_DOUBLE_EQ(seconds("data=3,model=2", RankSet::model), 1e-6 + 6e8 / 1e9);
+  EXPECT_DOUBLE_EQ(seconds("data=3,model=2", "model"), 1e-6 + 6e8 / 1e9);
   // Over all ranks: one ring, which uses the link of each node once.
-  EXPECT_DOUBLE_EQ(seconds("data=6", RankSet::batch), 6 * 1e-5 + 10.0 / 6 * 6e8 / 1e8);
+  EXPECT_DOUBLE_EQ(seconds("data=6", "data"), 6 * 1e-5 + 10.0 / 6 * 6e8 / 1e8);
   // Two groups, each with one rank per node: they share the links of the nodes.
-  EXPECT_DOUBLE_EQ(seconds("data=3,model=2", RankSet::batch), 4 * 1e-5 + 4.0 / 3 * 6e8 / 5e7);
+  EXPECT_DOUBLE_EQ(seconds("data=3,model=2", "data"), 4 * 1e-5 + 4.0 / 3 * 6e8 / 5e7);
 }
 
 TEST(Machine, LongMessagesTakeARendezvous) {
@@ -190,7 +190,7 @@ TEST(Machine, OnlyPartOfACallIsHidden) {
   Machine machine = small_cluster();
   machine.overlap = 0.75;
   const Plan plan = make_plan(three_on("data=2", 2, Strategy::data));
-  const Cost cost = cost_on(machine, plan)(call(RankSet::batch, Operation::all_gather, 2e9));
+  const Cost cost = cost_on(machine, plan)(call({0}, Operation::all_gather, 2e9));
   EXPECT_DOUBLE_EQ(cost.seconds, 1e-6 + 1);
   EXPECT_DOUBLE_EQ(cost.exposed, 0.25 * cost.seconds);
 }

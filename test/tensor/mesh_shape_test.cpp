@@ -64,13 +64,30 @@ TEST(MeshShape, RejectsWithKeyAndValue) {
               MeshShape({{"data", 65536}, {"fsdp", 32768}});
             }).find("has more than 2,147,483,647 ranks"),
             std::string::npos);
+  std::vector<Axis> many;
+  for (std::size_t a = 0; a <= AxisSet::most_axes; ++a) many.push_back({"a" + std::to_string(a)});
+  EXPECT_NE(error_of([&] { MeshShape mesh(many); }).find("has more than 64 axes"),
+            std::string::npos);
   EXPECT_EQ(error_of([] { MeshShape::parse("data=2,model=2", 4).require("modle"); }),
             "axis = modle: must be an axis of the mesh data=2,model=2 (nearest: model)");
 }
 
+TEST(AxisSet, HasAxesInTheOrderOfTheMesh) {
+  const MeshShape mesh = MeshShape::parse("pipeline=2,data=3,fsdp=1,model=2", 12);
+  const AxisSet axes = mesh.axes_named({"model", "fsdp", "data", "expert"});
+  EXPECT_EQ(axes, (AxisSet{1, 2, 3}));
+  EXPECT_EQ(mesh.group_name(axes), "data+model");
+  EXPECT_EQ(mesh.group_size(axes), 6);
+  EXPECT_EQ(mesh.coordinate(11, axes), 5);
+  EXPECT_EQ(mesh.all_axes() - axes, AxisSet{0});
+  EXPECT_EQ((axes & AxisSet{0, 3}) | AxisSet{63}, (AxisSet{3, 63}));
+  EXPECT_TRUE((axes - axes).empty());
+  EXPECT_FALSE(axes.contains(0));
+}
+
 TEST(MeshShape, CountsGroupMembersBelowARank) {
   const MeshShape mesh = MeshShape::parse("pipeline=2,data=3,fsdp=2,model=2", 24);
-  for (const auto& axes : std::vector<std::vector<std::size_t>>{{1}, {0, 2}, {3}, {1, 3}, {}}) {
+  for (const AxisSet axes : {AxisSet{1}, {0, 2}, {3}, {1, 3}, {}}) {
     Size below = 0;
     for (Size rank = 0; rank <= 30; ++rank) {
       EXPECT_EQ(mesh.group_below(axes, rank), below) << rank;

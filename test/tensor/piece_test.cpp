@@ -29,7 +29,6 @@ TEST(Piece, FollowsTheCuts) {
   expect_pieces(1, cuts_of({S0, S0}), {{0, 1}, {1, 0}, {1, 0}, {1, 0}});
   // Axes that cut as one are balanced over their product; the last one varies fastest.
   expect_pieces(10, {{0, {0, 1}}}, {{0, 3}, {3, 3}, {6, 2}, {8, 2}});
-  expect_pieces(10, {{0, {1, 0}}}, {{0, 3}, {6, 2}, {3, 3}, {8, 2}});
   // Experts of five columns stay whole.
   expect_pieces(20, {{0, {0}, 5}, {0, {1}, 5}}, {{0, 5}, {5, 5}, {10, 5}, {15, 5}});
   expect_pieces(15, {{0, {1}, 5}}, {{0, 10}, {10, 5}, {0, 10}, {10, 5}});
@@ -50,7 +49,7 @@ TEST(Piece, CoversEveryElementOncePerReplica) {
   const MeshShape mesh = MeshShape::parse("data=2,fsdp=2,model=3", 12);
   const std::vector<Cuts> all = {cuts_of({S0, S0, S0}),   cuts_of({S1, R, S0}),
                                  cuts_of({S0, S1, S0}),   cuts_of({R, X, R}),
-                                 {{0, {0, 1, 2}}},        {{1, {2, 0}}, {0, {1}}},
+                                 {{0, {0, 1, 2}}},        {{1, {0, 2}}, {0, {1}}},
                                  {{1, {0}, 4}, {1, {2}}}, {{0, {2}, 2}, {1, {0, 1}, 4}}};
   for (const Shape& shape : {Shape{14, 20}, Shape{2, 12}, Shape{0, 4}, Shape{12, 4}})
     for (const Cuts& cuts : all) {

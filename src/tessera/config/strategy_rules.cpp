@@ -108,12 +108,12 @@ void check_mesh_of_strategy(const DistributedConfig& config, const MeshShape& me
            "needs a mesh with an axis fsdp to shard over, such as data=2,fsdp=4, where "
            "data replicates; the mesh is {}",
            mesh.to_string());
-  for (const std::string& axis : batch_axes(mesh))
-    if (!row.splits_batch && mesh.size_of(axis) > 1)
+  for (const std::size_t a : batch_axes(mesh))
+    if (const Axis& axis = mesh.axes()[a]; !row.splits_batch && axis.size > 1)
       reject("distributed.strategy", row.name,
              "needs a mesh whose axis {} has size 1, not {}, because it splits only layers; to "
              "split the batch too, combine another strategy with a mesh axis model",
-             axis, mesh.size_of(axis));
+             axis.name, axis.size);
 }
 
 const std::vector<StrategyOption>& strategy_options() {
@@ -184,8 +184,9 @@ void check_sharding(const Config& config, const MeshShape& mesh, const ModelSpec
            "may name expert only with model.transformer.experts");
   check_one_name_on_model(model, rules);
   const auto batch = rules.find("batch");
-  for (const std::string& axis : batch_axes(mesh))
-    if (batch != rules.end() && !contains(batch->second, axis))
+  for (const std::size_t a : batch_axes(mesh))
+    if (const std::string& axis = mesh.axes()[a].name;
+        batch != rules.end() && !contains(batch->second, axis))
       reject(entry_key(rules_key, "batch"), batch->second,
              "must name {}, which splits the batch on the mesh {}", axis, mesh.to_string());
 }

@@ -61,7 +61,7 @@ Engine<T>::Engine(const Plan& plan, const Mesh& mesh, const StepOptions& options
       stage_(plan_.stage(mesh.rank())),
       state_(plan.state(mesh.rank())),
       options_(options),
-      communicators_(plan.input, mesh),
+      communicators_(plan, mesh),
       parameters_(StateArena<State>::parameters(state_)),
       used_(used_parameters<Compute>(state_, parameters_)),
       gradients_(StateArena<State>::gradients(state_)),
@@ -76,7 +76,8 @@ Engine<T>::Engine(const Plan& plan, const Mesh& mesh, const StepOptions& options
                       sums_, parameters_, used_, gradients_),
       step_calls_(stage_.actions.size()),
       evaluation_calls_(stage_.evaluation.size()),
-      first_loss_sum_(first_loss_sum(plan.input, mesh.rank())) {
+      first_loss_sum_(first_loss_sum(plan.input, mesh.rank())),
+      samples_(plan.input, plan.input.batch_size, mesh.rank()) {
   if (plan.input.has_stages())
     for (const PassSpan& span : stage_.passes)
       pass_names_.push_back("tessera::pass " + short_name(span.pass, plan.input.pipeline()));
@@ -124,22 +125,21 @@ void Engine<T>::evaluate(const Batch<State>& batch, Size number, const TakePredi
 }
 
 template <class T>
-auto Engine<T>::microbatch_of(const Batch<State>& batch, Size number) const -> Microbatch<State> {
+auto Engine<T>::microbatch_of(const Batch<State>& batch, Size number) -> Microbatch<State> {
+  if (samples_.global() != batch.global_samples)
+    samples_ = BatchSamples(plan_.input, batch.global_samples, rank_);
   const Range part = balanced_split(batch.samples, plan_.input.microbatches, number);
   const auto rows = [&](Size positions) {
     return Range{part.begin * positions, part.count * positions};
   };
-  const Size group = plan_.input.mesh.size_of("expert") > 1
-                         ? group_samples(plan_.input, batch.global_samples, rank_, number)
-                         : part.count;
   return {rows_of(batch.x, rows(operands_.layers().front().positions_of(0))),
           rows_of(batch.y, rows(operands_.layers().back().positions())),
           part.count,
           batch.first + part.begin,
-          group,
           batch.global_samples,
           number,
-          batch.from_prior};
+          batch.from_prior,
+          &samples_};
 }
 
 template <class T>
@@ -171,11 +171,10 @@ void Engine<T>::forward(const Forward& forward, std::optional<LayerCall<Compute>
   LayerCall<Compute>& call = operands_.of(forward, made, now.microbatch);
   if (const LayerRow& row = row_of(call.layer); row.reads_batch) {
     call.batch = facts_of(now);
-    // The first of the ranks of `context` counts what all of them compute.
-    const bool counts =
-        plan_.input.mesh.coordinate(rank_, "context") == 0 ||
-        placement_along("context", stage_.slots[forward.output].placements, plan_.input.mesh)
-            .is_shard();
+    // The first of the ranks with the same output counts it.
+    const MeshShape& mesh = plan_.input.mesh;
+    const AxisSet copies = replicating_axes(mesh) - axes_of(stage_.slots[forward.output].cuts);
+    const bool counts = mesh.coordinate(rank_, copies) == 0;
     const LayerSums before = sums_of(plan_.input.model, forward.layer);
     if (counts && !forward.recomputes && !row.loss_terms.empty())
       call.batch.loss = loss_sums(now).data() + 1 + before.losses;

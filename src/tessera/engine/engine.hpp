@@ -107,7 +107,7 @@ class Engine {
   };
 
   void carry_out(const Action& action, std::optional<LayerCall<Compute>>& call, const Now& now);
-  Microbatch<State> microbatch_of(const Batch<State>& batch, Size number) const;
+  Microbatch<State> microbatch_of(const Batch<State>& batch, Size number);
   void forward(const Forward& forward, std::optional<LayerCall<Compute>>& made,
                const Now& now) const;
   void backward(const Backward& backward, std::optional<LayerCall<Compute>>& made,
@@ -153,7 +153,8 @@ class Engine {
   };
   std::vector<LayerNames> layer_names_;  ///< profiling regions by layer
   Calls step_calls_, evaluation_calls_;
-  Size first_loss_sum_;  ///< number of the rank's first loss sum in a batch
+  Size first_loss_sum_;   ///< number of the rank's first loss sum in a batch
+  BatchSamples samples_;  ///< of the latest batch
 };
 
 }  // namespace tessera

@@ -31,10 +31,9 @@ void Engine<T>::redistribute(const Move& move, const Microbatch<State>& batch) c
         flat(alias_matrix(const_cast<E*>(source.data()), static_cast<Size>(source.extent(0)),
                           static_cast<Size>(source.extent(1))));
     const Slot &from = stage_.slots[move.from], &to = stage_.slots[move.to];
-    const MovedBlock block =
-        moved_block(from, to, move.axis, batch.samples_of(from.by_expert || to.by_expert),
-                    plan_.input.mesh, rank_);
-    redistribute_along(communicators_[move.ranks], block.before, block.after, block.shape, data,
+    const Size samples = batch.samples_of(from.sample_axes & to.sample_axes);
+    const MovedBlock block = moved_block(from, to, move.axis, samples, plan_.input.mesh, rank_);
+    redistribute_along(communicators_[{move.axis}], block.before, block.after, block.shape, data,
                        flat(tensor(move.to)),
                        move.scratch == no_slot ? Vector<E>() : flat(tensor(move.scratch)));
   };

@@ -6,6 +6,7 @@
 
 #include <tessera/base/alias.hpp>
 #include <tessera/engine/dataset.hpp>
+#include <tessera/plan/grains.hpp>
 #include <tessera/plan/pass/pass.hpp>
 #include <tessera/plan/plan.hpp>
 
@@ -17,12 +18,13 @@ struct Microbatch {
   Matrix<const T> x, y;     ///< rows of its samples; columns as in Batch
   Size samples = 0;         ///< samples of this rank in the microbatch
   Size first = 0;           ///< number of its first sample in the whole batch
-  Size group_samples = 0;   ///< samples of all ranks along `expert` in the microbatch
   Size global_samples = 0;  ///< samples of the whole batch, not of the microbatch
   Size number = 0;          ///< number of the microbatch
   bool from_prior = false;  ///< BatchFacts::from_prior
+  const BatchSamples* of_batch = nullptr;
 
-  Size samples_of(bool by_expert) const { return by_expert ? group_samples : samples; }
+  /// Returns BatchSamples::in().
+  Size samples_of(AxisSet axes) const { return of_batch->in(number, axes); }
 };
 
 /// The memory of activations, their gradients and scratch (StagePlan::storages), and Views of the
@@ -42,6 +44,11 @@ class Frame {
 
   /// Returns true if a slot has the compute type; else it has the state type.
   bool has_compute_type(SlotId id) const { return stage_.slots[id].type == dtype_of<T>(); }
+
+  /// Returns the samples that a slot has in the microbatch.
+  Size samples_of(SlotId id, const Microbatch<State>& batch) const {
+    return batch.samples_of(stage_.slots[id].sample_axes);
+  }
 
   /// Return a slot of the compute type and a slot of the state type: (the rank's rows in this
   /// microbatch, the rank's columns). The batch is not in the frame and cannot be returned.
@@ -75,7 +82,7 @@ class Frame {
     const Slot& slot = stage_.slots[id];
     const Storage& storage = stage_.storages[slot.storage];
     char* const first = memory_.data() + storage.offset;
-    const Extents& extents = extents_of(id, batch.samples_of(slot.by_expert));
+    const Extents& extents = extents_of(id, samples_of(id, batch));
     return alias_matrix(
         reinterpret_cast<E*>(first + (batch.number % storage.instances) * storage.stride),
         extents.rows, extents.columns);

@@ -29,7 +29,7 @@ LayerOperands<T>::LayerOperands(const Plan& plan, Size rank, const Frame<T>& fra
     views_[parameter.layer].push_back(
         {parameter.bucket,
          {parameter.place.begin, num_elements(plan.piece(rank, parameter).extent)},
-         parameter.partial_gradient && plan.input.mesh.size_of("model") > 1});
+         parameter.partial_gradient});
   for (std::size_t l = 0; l < layers_.size(); ++l)
     blocks_.push_back(layer_blocks(plan.input, plan.input.model.layers[l], plan.layouts[l]));
 }
@@ -37,8 +37,9 @@ LayerOperands<T>::LayerOperands(const Plan& plan, Size rank, const Frame<T>& fra
 template <class T>
 LayerCall<T>& LayerOperands<T>::of(const Forward& forward, std::optional<LayerCall<T>>& call,
                                    const Microbatch<State>& batch) const {
-  if (!call || call->samples != samples_of(forward, batch)) {
-    call.emplace(make(forward, batch));
+  const Size samples = frame_.samples_of(forward.output, batch);
+  if (!call || call->samples != samples) {
+    call.emplace(make(forward, samples, batch));
     add_output(*call, forward, batch);
   }
   set_x(*call, forward, batch);
@@ -48,8 +49,9 @@ LayerCall<T>& LayerOperands<T>::of(const Forward& forward, std::optional<LayerCa
 template <class T>
 LayerCall<T>& LayerOperands<T>::of(const Backward& backward, std::optional<LayerCall<T>>& call,
                                    const Microbatch<State>& batch) const {
-  if (!call || call->samples != samples_of(backward, batch)) {
-    call.emplace(make(backward, batch));
+  const Size samples = frame_.samples_of(backward.output_gradient, batch);
+  if (!call || call->samples != samples) {
+    call.emplace(make(backward, samples, batch));
     add_gradients(*call, backward, batch);
   }
   call->add_parameter_gradients =
@@ -60,8 +62,9 @@ LayerCall<T>& LayerOperands<T>::of(const Backward& backward, std::optional<Layer
 }
 
 template <class T>
-LayerCall<T> LayerOperands<T>::make(const Compute& action, const Microbatch<State>& batch) const {
-  LayerCall<T> call{layers_[action.layer], gemm_, samples_of(action, batch), blocks_[action.layer]};
+LayerCall<T> LayerOperands<T>::make(const Compute& action, Size samples,
+                                    const Microbatch<State>& batch) const {
+  LayerCall<T> call{layers_[action.layer], gemm_, samples, blocks_[action.layer]};
   call.scratch = scratch_;
   if (const SplitPart& share = call.layer.share; action.ring_part >= 0)
     call.ring = {(share.part + share.parts - action.ring_part) % share.parts, action.ring_part == 0,

@@ -50,10 +50,7 @@ class LayerOperands {
     bool is_partial;  ///< ranks of `model` sum the gradient
   };
 
-  Size samples_of(const Compute& action, const Microbatch<State>& batch) const {
-    return batch.samples_of(layers_[action.layer].experts() > 0);
-  }
-  LayerCall<T> make(const Compute& action, const Microbatch<State>& batch) const;
+  LayerCall<T> make(const Compute& action, Size samples, const Microbatch<State>& batch) const;
   void set_x(LayerCall<T>& call, const Compute& action, const Microbatch<State>& batch) const;
   void add_output(LayerCall<T>& call, const Forward& forward, const Microbatch<State>& batch) const;
   void add_gradients(LayerCall<T>& call, const Backward& backward,

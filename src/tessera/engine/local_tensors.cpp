@@ -82,8 +82,9 @@ Vector<StateOf<T>> whole_tensors(const Plan& plan, const Mesh& mesh, const Engin
     if (tensor.counts && tensor.owned.count > 0)
       copy_to_whole(tensor, alias_vector(all.data() + places.at(tensor.slot.path),
                                          num_elements(tensor.slot.shape)));
-  // Each element is set on one rank of RankSet::split and zero on the others.
-  engine.communicators()[RankSet::split].all_reduce(all);
+  // Each element is set on one rank along these axes and zero on the others.
+  const AxisSet axes = state_axes(plan.input.strategy, plan.input.mesh);
+  engine.communicators()[axes].all_reduce(all);
   return all;
 }
 

@@ -46,7 +46,7 @@ class OptimizerStep {
   void resume(Size steps, const LossScaleState& loss_scale);
 
   /// Returns the rank's part of the squared norm of the last step's gradient before clipping by
-  /// norm, as a term of a sum over RankSet::split. Waits for the device.
+  /// norm, as a term of a sum over state_axes(). Waits for the device.
   double own_squared_norm() const;
 
   /// Returns the number of steps that have begun, with those before resume().

@@ -1,32 +1,30 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <vector>
+#include <map>
 
-#include <tessera/plan/collectives.hpp>
+#include <tessera/base/pair_tree.hpp>
+#include <tessera/plan/plan.hpp>
 #include <tessera/tensor/mesh.hpp>
 
 namespace tessera {
 
-/// One communicator per RankSet, for the calls of a plan.
+/// The communicators for the calls of a plan, by the axes along which their ranks differ.
 class PlanCommunicators {
  public:
   /// Collective over the mesh, unless the mesh has already made these communicators.
-  PlanCommunicators(const PlanInput& input, const Mesh& mesh) {
-    for (const RankSet ranks : rank_sets)
-      communicators_.push_back(mesh.over(axes_of(ranks, input)));
-    if (!input.numerics.reproducible) return;
-    for (const RankSet ranks : {RankSet::shard, RankSet::replica, RankSet::model}) {
-      Communicator& one = communicators_[static_cast<std::size_t>(ranks)];
-      one = one.in_tree();
+  PlanCommunicators(const Plan& plan, const Mesh& mesh) {
+    for (const AxisSet axes : axes_of_calls(plan)) {
+      const Communicator ranks = mesh.over(axes);
+      // Gradients and activations are summed over powers of two of ranks (set_grains()).
+      const bool in_tree = plan.input.numerics.reproducible && is_power_of_two(ranks.size());
+      communicators_.emplace(axes, in_tree ? ranks.in_tree() : ranks);
     }
   }
-  const Communicator& operator[](RankSet ranks) const {
-    return communicators_[static_cast<std::size_t>(ranks)];
-  }
+  const Communicator& operator[](AxisSet axes) const { return communicators_.at(axes); }
 
  private:
-  std::vector<Communicator> communicators_;  ///< in the order of RankSet's enumerators
+  std::map<AxisSet, Communicator> communicators_;
 };
 
 }  // namespace tessera

@@ -69,11 +69,8 @@ bool ReplicaCheck<T>::all_equal(const CheckCall& call) const {
   for (Size i = 0; i < n; ++i) {
     const Size at = call.checksums.begin + i;
     const Slot& slot = tensors_[at].slot;
-    const bool of_experts = for_experts(call.ranks) == call.ranks;
-    const bool split = call.ranks == RankSet::model
-                           ? placement_along("model", slot.placements, mesh_.shape()).is_shard()
-                           : of_experts != slot.by_expert;
-    host_limits(i) = split ? 0 : checksum_of(host(at));
+    const bool is_copied = (call.ranks & axes_of(slot.cuts)).empty();
+    host_limits(i) = is_copied ? checksum_of(host(at)) : 0;
     host_limits(n + i) = -host_limits(i);
   }
   Kokkos::deep_copy(limits_, host_limits);

@@ -6,14 +6,6 @@
 #include <tessera/plan/grains.hpp>
 
 namespace tessera {
-namespace {
-
-bool is_first(const PlanInput& input, const std::vector<std::string>& axes, Size rank) {
-  return input.mesh.coordinate(rank, input.mesh.effective(axes)) == 0;
-}
-
-}  // namespace
-
 template <class T>
 StateHashes<T>::StateHashes(const Plan& plan, const Mesh& mesh, const Engine<T>& engine)
     : mesh_(mesh), engine_(engine), names_{"loss"} {
@@ -26,7 +18,7 @@ StateHashes<T>::StateHashes(const Plan& plan, const Mesh& mesh, const Engine<T>&
         names_.push_back(path_of(layer, parameter) + suffix);
       }
   // Replicas and copies along `model` have the same elements.
-  if (is_first(input, replica_axes(input.strategy, input.mesh), mesh.rank()))
+  if (input.mesh.coordinate(mesh.rank(), replica_axes(input.strategy, input.mesh)) == 0)
     for (const TensorRole role : {TensorRole::gradient, TensorRole::parameter})
       for (LocalTensor<StateOf<T>>& tensor : local_tensors(plan, mesh.rank(), engine, role))
         if (tensor.counts && tensor.owned.count > 0) {
@@ -51,7 +43,7 @@ std::vector<std::uint64_t> StateHashes<T>::operator()(Size batch) const {
     digest<StateOf<T>>(part.tensor.owned_values(),
                        GlobalIndex(part.tensor.slot.shape, part.tensor.piece),
                        part.tensor.owned.begin, sums_, static_cast<Size>(part.name));
-  engine_.communicators()[RankSet::mesh].all_reduce(sums_);
+  engine_.communicators()[mesh_.shape().all_axes()].all_reduce(sums_);
   const auto host = Kokkos::create_mirror_view_and_copy(Kokkos::HostSpace(), sums_);
   const auto* const bits = reinterpret_cast<const std::uint64_t*>(host.data());
   return {bits, bits + host.extent(0)};

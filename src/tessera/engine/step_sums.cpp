@@ -42,7 +42,9 @@ std::vector<double> take(const Vector<double>& sums) {
 
 StepSums::StepSums(const PlanInput& input, const StagePlan& stage,
                    const PlanCommunicators& communicators)
-    : input_(input), terms_(loss_terms_of(input.model)), ranks_(communicators[RankSet::loss]) {
+    : input_(input),
+      terms_(loss_terms_of(input.model)),
+      ranks_(communicators[loss_axes(input.mesh)]) {
   allocate(plan_sums(input, stage));
 }
 

@@ -53,7 +53,7 @@ class StepSums {
 
   /// Returns the mean losses of consecutive batches, over all ranks, and sets their sums to zero.
   /// `global_samples` holds the samples of each whole batch; `first` is the number of the first
-  /// batch. Collective over RankSet::loss.
+  /// batch. Collective over loss_axes().
   std::vector<LossParts> take_losses(const std::vector<Size>& global_samples, Size first);
   /// Adds what take_losses() returns to `mean`, the mean over `samples` samples.
   void add_to_mean(LossParts& mean, Size samples, const std::vector<Size>& global_samples,
@@ -63,19 +63,19 @@ class StepSums {
   LossParts own_losses(const Range& batches) const;
   /// Returns the sums of losses of the first `steps` batches, over all ranks. The sums stay.
   /// Reduces as many elements as take_losses() does for a whole epoch, so that both add in the same
-  /// order. Collective over RankSet::loss.
+  /// order. Collective over loss_axes().
   std::vector<LossParts> first_loss_sums(Size steps) const;
   /// Sets the sums of losses of the first batches to what first_loss_sums() returned.
   void set_first_loss_sums(const std::vector<LossParts>& first_loss_sums);
   /// Returns the relative error of the evaluated predictions u against the exact solutions v,
-  /// ||u - v|| / ||v|| in the L2 norm, and sets the sums to zero. Collective over RankSet::loss.
+  /// ||u - v|| / ||v|| in the L2 norm, and sets the sums to zero. Collective over loss_axes().
   double take_solution_error();
   /// Returns the rank's sums of routing since the last call, and sets them to zero. Waits for the
   /// device.
   std::vector<double> take_own_routing();
   /// Returns the number of targets of `samples` evaluated samples over the number that count,
   /// and sets the latter to zero; 1 without ModelSpec::ignore_index or if none count. Collective
-  /// over RankSet::loss.
+  /// over loss_axes().
   double take_weight(Size samples);
 
  private:

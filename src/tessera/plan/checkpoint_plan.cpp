@@ -16,9 +16,9 @@ std::string group_of(Size group) { return group == 0 ? "" : fmt::format("moment{
 /// Returns true if the rank is the first of those that hold the same state of a tensor. That rank
 /// writes it.
 bool writes_its_replica(const Plan& plan, Size rank, const Slot& slot) {
-  const MeshShape& mesh = plan.input.mesh;
-  const RankSet ranks = slot.by_expert ? RankSet::expert_replica : RankSet::replica;
-  return mesh.coordinate(rank, mesh.effective(axes_of(ranks, plan.input))) == 0;
+  const ParameterLayout& layout = plan.stage(rank).parameters;
+  const BucketPlan& bucket = layout.buckets[layout.parameters[slot.parameter].bucket];
+  return plan.input.mesh.coordinate(rank, bucket.replicas()) == 0;
 }
 
 constexpr std::array checkpoint_roles{TensorRole::parameter, TensorRole::moment};

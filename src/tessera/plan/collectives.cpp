@@ -5,7 +5,6 @@
 #include <tessera/nn/models/loss_terms.hpp>
 #include <tessera/optim/square_limbs.hpp>
 #include <tessera/plan/collectives.hpp>
-#include <tessera/plan/grains.hpp>
 #include <tessera/plan/layout/layouts.hpp>
 #include <tessera/plan/plan.hpp>
 #include <tessera/plan/replica_check.hpp>
@@ -18,9 +17,9 @@ class Collector {
   explicit Collector(const Plan& plan) : plan_(plan) {}
 
   /// Adds a call. An axis of size 1 issues none.
-  void add(RankSet ranks, Operation operation, Size bytes, std::string_view what, Cadence cadence,
+  void add(AxisSet ranks, Operation operation, Size bytes, std::string_view what, Cadence cadence,
            Size times = 1) {
-    const std::string axis = plan_.input.mesh.group_name(axes_of(ranks, plan_.input));
+    const std::string axis = plan_.input.mesh.group_name(ranks);
     if (axis.empty()) return;
     for (CollectivePlan& row : rows_) {
       if (row.axis != axis || row.operation != operation || row.cadence != cadence ||
@@ -54,9 +53,8 @@ class Collector {
 }  // namespace
 
 CallSizes call_sizes(const Plan& plan, Size rank) {
-  return {plan.state(rank),        plan.batch_samples(rank).count,
-          plan.input.microbatches, rank,
-          plan.stage_number(rank), expert_samples(plan.input, plan.input.batch_size, rank)};
+  return {plan.state(rank), BatchSamples(plan.input, plan.input.batch_size, rank), rank,
+          plan.stage_number(rank)};
 }
 
 std::vector<Range> equal_microbatches(Size n, Size microbatches, const std::vector<Size>& samples) {
@@ -69,8 +67,8 @@ std::vector<Range> equal_microbatches(Size n, Size microbatches, const std::vect
 }
 
 Size own_elements(const Slot& slot, const Plan& plan, const CallSizes& sizes, Size microbatch) {
-  return num_elements(
-      local_shape(slot, sizes.samples_of(microbatch, slot.by_expert), plan.input.mesh, sizes.rank));
+  const Size samples = sizes.samples.in(microbatch, slot.sample_axes);
+  return num_elements(local_shape(slot, samples, plan.input.mesh, sizes.rank));
 }
 
 std::optional<ActionCall> call_of(const Action& action, Size microbatch, const Plan& plan,
@@ -80,7 +78,7 @@ std::optional<ActionCall> call_of(const Action& action, Size microbatch, const P
   const PlanInput& input = plan.input;
   const StagePlan& stage = plan.stages[sizes.stage];
   const bool in_fixed_order = input.numerics.reproducible;
-  const auto call = [](RankSet ranks, Operation operation, Size elements, DType type,
+  const auto call = [](AxisSet ranks, Operation operation, Size elements, DType type,
                        std::string_view what, Phase phase = Phase::whole) -> Call {
     const Size bytes = elements * size_of(type);
     return ActionCall{ranks, operation, bytes, what, phase, phase != Phase::finish};
@@ -102,9 +100,9 @@ std::optional<ActionCall> call_of(const Action& action, Size microbatch, const P
         const Size elements =
             *move.operation == all_to_all
                 ? own_elements(from, plan, sizes, microbatch)
-                : num_elements(local_shape(from, sizes.samples_of(microbatch, from.by_expert),
+                : num_elements(local_shape(from, sizes.samples.in(microbatch, from.sample_axes),
                                            input.mesh, sizes.rank, move.axis));
-        return call(move.ranks, *move.operation, elements, from.type, content_of(from));
+        return call({move.axis}, *move.operation, elements, from.type, content_of(from));
       },
       [&](const Message& message) {
         const Slot& tensor = stage.slots[message.tensor];
@@ -145,13 +143,25 @@ std::optional<ActionCall> call_of(const Action& action, Size microbatch, const P
       });
 }
 
+std::set<AxisSet> axes_of_calls(const Plan& plan) {
+  const MeshShape& mesh = plan.input.mesh;
+  std::set<AxisSet> sets{mesh.all_axes(), loss_axes(mesh), replicating_axes(mesh),
+                         state_axes(plan.input.strategy, mesh)};
+  for (const std::size_t axis : mesh.all_axes()) sets.insert({axis});
+  for (const StagePlan& stage : plan.stages)
+    for (const BucketPlan& bucket : stage.parameters.buckets)
+      sets.insert({bucket.sums, bucket.shares.axes, bucket.replicas()});
+  return sets;
+}
+
 std::vector<CollectivePlan> plan_collectives(const Plan& plan, Size rank) {
   const CallSizes sizes = call_sizes(plan, rank);
   Collector collector(plan);
+  const MeshShape& mesh = plan.input.mesh;
   const StagePlan& stage = plan.stage(rank);
   collector.add(stage.actions, stage.repeated, sizes, Cadence::step);
   const auto add_sums = [&](Size sums, std::string_view what, Cadence cadence) {
-    collector.add(RankSet::loss, Operation::all_reduce, sums * size_of(DType::float64), what,
+    collector.add(loss_axes(mesh), Operation::all_reduce, sums * size_of(DType::float64), what,
                   cadence);
   };
   const Size epoch_losses = loss_sums(plan.input, plan.steps_per_epoch());
@@ -169,11 +179,11 @@ std::vector<CollectivePlan> plan_collectives(const Plan& plan, Size rank) {
       collector.add(call.ranks, Operation::all_reduce, call.payload_bytes(), "checksums",
                     Cadence::check);
   if (plan.input.writes_checkpoints) add_sums(epoch_losses, "loss sums", Cadence::checkpoint);
-  collector.add(RankSet::mesh, Operation::all_reduce,
+  collector.add(mesh.all_axes(), Operation::all_reduce,
                 (report_values + reported_sums(plan.input.model)) * size_of(DType::float64),
                 "loss and norm", Cadence::report);
   if (plan.input.hashes_steps)
-    collector.add(RankSet::mesh, Operation::all_reduce,
+    collector.add(mesh.all_axes(), Operation::all_reduce,
                   num_hashes(plan.input.model) * size_of(DType::int64), "hashes", Cadence::hash);
   return collector.rows();
 }

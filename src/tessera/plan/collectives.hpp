@@ -4,6 +4,7 @@
 #include <array>
 #include <cstdint>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -11,7 +12,7 @@
 #include <tessera/base/names.hpp>
 #include <tessera/base/pair_tree.hpp>
 #include <tessera/comm/ledger.hpp>
-#include <tessera/plan/layout/rank_set.hpp>
+#include <tessera/plan/grains.hpp>
 #include <tessera/plan/layout/slot.hpp>
 #include <tessera/plan/layout/units.hpp>
 #include <tessera/plan/pass/action.hpp>
@@ -51,27 +52,15 @@ struct CollectivePlan {
 /// The numbers that determine the sizes of a rank's calls, computed once per rank.
 struct CallSizes {
   StatePlan state;
-  Size samples = 0;  ///< samples of the rank in all microbatches together
-  Size microbatches = 1;
+  BatchSamples samples;
   Size rank = 0;
   Size stage = 0;  ///< number of the rank's pipeline stage
-  /// tessera::expert_samples() of the whole batch; `samples` is among them.
-  std::vector<Size> expert_samples{};
-  /// Returns the samples in a microbatch: the rank's or, with `by_expert`, those of all ranks along
-  /// `expert` together.
-  Size samples_of(Size microbatch, bool by_expert = false) const {
-    if (!by_expert) return balanced_split(samples, microbatches, microbatch).count;
-    Size sum = 0;
-    for (const Size own : expert_samples)
-      sum += balanced_split(own, microbatches, microbatch).count;
-    return sum;
-  }
 };
 CallSizes call_sizes(const Plan& plan, Size rank);
 
 /// The collective call or message of an action on one rank.
 struct ActionCall {
-  RankSet ranks = RankSet::batch;
+  AxisSet ranks{};  ///< axes along which its ranks differ; none may be larger than 1
   Operation operation = Operation::all_reduce;
   Size bytes = 0;           ///< payload: the full logical buffer of the call
   std::string_view what{};  ///< purpose, such as "gradients"
@@ -80,10 +69,12 @@ struct ActionCall {
   bool operator==(const ActionCall&) const = default;
 };
 
-/// Returns the call of an action on the rank of `sizes`; none if the action has no call. Axes of
-/// size 1 are not left out.
+/// Returns the call of an action on the rank of `sizes`; none if the action has no call.
 std::optional<ActionCall> call_of(const Action& action, Size microbatch, const Plan& plan,
                                   const CallSizes& sizes);
+
+/// Returns the sets of axes over which ranks make the calls of a plan.
+std::set<AxisSet> axes_of_calls(const Plan& plan);
 
 /// Returns the number of elements of the rank's piece of a tensor of the microbatch.
 Size own_elements(const Slot& slot, const Plan& plan, const CallSizes& sizes, Size microbatch);
@@ -105,7 +96,7 @@ void for_each_distinct(const std::vector<ListedAction>& list, const Repetition& 
   };
   once(list.begin(), first);
   for (const Range& run :
-       equal_microbatches(repeated.times, sizes.microbatches, sizes.expert_samples))
+       equal_microbatches(repeated.times, sizes.samples.microbatches(), sizes.samples.of_ranks()))
     for (auto at = first; at != rest; ++at) act(at->action, run.begin, run.count);
   once(rest, list.end());
 }

@@ -84,8 +84,8 @@ void check_split_rows(const PlanInput& input, const std::vector<Layout>& layouts
 
 Size batch_coordinate(const PlanInput& input, Size rank) {
   const MeshShape& mesh = input.mesh;
-  const auto replicas = mesh.effective(replica_axes(input.strategy, mesh)),
-             shards = mesh.effective(shard_axes(input.strategy, mesh));
+  const AxisSet replicas = replica_axes(input.strategy, mesh),
+                shards = shard_axes(input.strategy, mesh);
   return mesh.coordinate(rank, replicas) * mesh.group_size(shards) + mesh.coordinate(rank, shards);
 }
 
@@ -98,34 +98,36 @@ Range batch_share(const PlanInput& input, Size batch, Size rank) {
   if (input.numerics.reproducible)
     return split_in_grains(batch, input.numerics.grains, input.batch_ranks(),
                            batch_coordinate(input, rank));
-  const std::vector<Size> at = mesh.coordinates(rank);
   Range rows{0, batch};
-  for (const std::string& name : batch_axes(mesh)) {
-    const Range part = balanced_split(rows.count, mesh.size_of(name), at[*mesh.find(name)]);
+  for (const std::size_t axis : batch_axes(mesh)) {
+    const Range part =
+        balanced_split(rows.count, mesh.axes()[axis].size, mesh.coordinate(rank, axis));
     rows = {rows.begin + part.begin, part.count};
   }
   return rows;
 }
 
-Range microbatch_samples(const PlanInput& input, Size rank, Size microbatch) {
-  return balanced_split(batch_share(input, input.batch_size, rank).count, input.microbatches,
-                        microbatch);
+AxisSet sample_axes(const PlanInput& input, const LayerSpec& layer) {
+  const AxisSet axes = batch_axes(input.mesh);
+  return input.split_experts(layer) > 0 ? axes - input.mesh.axes_named({"expert"}) : axes;
 }
 
-std::vector<Size> expert_samples(const PlanInput& input, Size batch, Size rank) {
-  std::vector<Size> at = input.mesh.coordinates(rank), samples;
-  const auto expert = input.mesh.find("expert");
-  for (Size e = 0; e < input.mesh.size_of("expert"); ++e) {
-    if (expert) at[*expert] = e;
-    samples.push_back(batch_share(input, batch, input.mesh.rank_at(at)).count);
-  }
-  return samples;
+BatchSamples::BatchSamples(const PlanInput& input, Size batch, Size rank)
+    : global_(batch),
+      own_(batch_share(input, batch, rank).count),
+      microbatches_(input.microbatches),
+      batch_axes_(batch_axes(input.mesh)) {
+  const MeshShape& mesh = input.mesh;
+  const Size first = rank - mesh.rank_at("expert", mesh.coordinate(rank, "expert"));
+  for (Size e = 0; e < mesh.size_of("expert"); ++e)
+    of_ranks_.push_back(batch_share(input, batch, first + mesh.rank_at("expert", e)).count);
 }
 
-Size group_samples(const PlanInput& input, Size batch, Size rank, Size microbatch) {
+Size BatchSamples::in(Size microbatch, AxisSet axes) const {
+  const auto part = [&](Size all) { return balanced_split(all, microbatches_, microbatch).count; };
+  if (axes == batch_axes_) return part(own_);
   Size samples = 0;
-  for (const Size own : expert_samples(input, batch, rank))
-    samples += balanced_split(own, input.microbatches, microbatch).count;
+  for (const Size of_rank : of_ranks_) samples += part(of_rank);
   return samples;
 }
 

@@ -22,14 +22,31 @@ Size first_loss_sum(const PlanInput& input, Size rank);
 /// one batch axis after the other, or whole grains.
 Range batch_share(const PlanInput& input, Size batch, Size rank);
 
-/// Returns the numbers of samples of the ranks along `expert` that exchange rows with `rank`.
-std::vector<Size> expert_samples(const PlanInput& input, Size batch, Size rank);
+/// Returns the axes that split the samples of a layer's tensors. They are the axes of the batch,
+/// but `expert` splits the experts of a layer that has some.
+AxisSet sample_axes(const PlanInput& input, const LayerSpec& layer);
 
-/// Returns the samples of a microbatch of these ranks together.
-Size group_samples(const PlanInput& input, Size batch, Size rank, Size microbatch);
+/// The numbers of samples on a rank in a batch of `batch` samples.
+class BatchSamples {
+ public:
+  BatchSamples(const PlanInput& input, Size batch, Size rank);
 
-/// Returns the samples of a microbatch of `rank`, counted from the rank's first one.
-Range microbatch_samples(const PlanInput& input, Size rank, Size microbatch);
+  /// Returns the samples of the whole batch, and those of the rank in all microbatches.
+  Size global() const { return global_; }
+  Size own() const { return own_; }
+  Size microbatches() const { return microbatches_; }
+  /// Returns the samples that a tensor has in a microbatch if these axes split its samples. The
+  /// tensor has the samples of all ranks along the other axes of the batch; they are no range of
+  /// the batch's samples.
+  Size in(Size microbatch, AxisSet axes) const;
+  /// Returns the samples of the rank and of those with which it exchanges samples.
+  const std::vector<Size>& of_ranks() const { return of_ranks_; }
+
+ private:
+  Size global_, own_, microbatches_;
+  AxisSet batch_axes_;
+  std::vector<Size> of_ranks_;
+};
 
 /// Returns the samples of the first microbatch, the largest one, over all ranks.
 Size first_microbatch_samples(const PlanInput& input);

@@ -36,12 +36,12 @@ ScratchPlan plan_scratch(const Plan& plan, Size rank) {
   const MeshShape& mesh = input.mesh;
   const std::vector<LayerSpec> layers =
       local_layers(input, plan.layouts, mesh.rank_at("context", mesh.coordinate(rank, "context")));
+  const BatchSamples most_samples(input, input.batch_size, 0);
   ScratchPlan scratch;
   for (const Range& chunk : plan.stage(rank).chunks)
     for (Size l = chunk.begin; l < chunk.end(); ++l) {
       const LayerSpec &layer = layers[l], &whole = input.model.layers[l];
-      const Size samples = layer.experts() > 0 ? group_samples(input, input.batch_size, 0, 0)
-                                               : microbatch_samples(input, 0, 0).count;
+      const Size samples = most_samples.in(0, sample_axes(input, whole));
       raise(scratch.layers, row_of(layer).scratch(layer, samples));
       if (input.numerics.reproducible) {
         raise(scratch.gradient_nodes,

@@ -31,7 +31,6 @@ void check(const PlanInput& input) {
 /// Adds slots for each parameter, its gradient and its moments.
 void add_state_slots(const PlanInput& input, StagePlan& stage) {
   const Sharding sharding = sharding_on(input.strategy, input.mesh);
-  const auto model = input.mesh.find("model");
   Size number = 0;
   for (const ParameterPlan& parameter : stage.parameters.parameters) {
     Slot slot{.path = parameter.path,
@@ -39,10 +38,10 @@ void add_state_slots(const PlanInput& input, StagePlan& stage) {
               .placements = replicated(input.mesh),
               .type = input.state_type,
               .cuts = parameter.cuts,
-              .by_expert = parameter.experts > 0,
               .parameter = number++};
-    if (model) slot.placements[*model] = parameter.along_model;
-    if (slot.by_expert) slot.placements[*input.mesh.find("expert")] = by_rows;
+    for (const Cut& cut : parameter.cuts)
+      for (const std::size_t axis : cut.axes)
+        slot.placements[axis] = Placement::shard(static_cast<int>(cut.dimension));
     const auto add = [&](TensorRole role, const std::string& suffix, bool in_shares) {
       slot.role = role;
       slot.path = parameter.path + suffix;
@@ -108,14 +107,11 @@ Size Plan::data_samples(Size rank, Size samples) const {
 const StagePlan& Plan::stage(Size rank) const { return stages[stage_number(rank)]; }
 
 bool Plan::is_copy(Size rank, const ParameterPlan& parameter) const {
-  std::vector<std::string> splitting = shard_axes(input.strategy, input.mesh);
-  for (const Cut& cut : parameter.cuts)
-    for (const std::size_t axis : cut.axes) splitting.push_back(input.mesh.axes()[axis].name);
-  const auto repeats = [&](std::string_view axis) {
-    return input.mesh.coordinate(rank, axis) > 0 &&
-           std::find(splitting.begin(), splitting.end(), axis) == splitting.end();
-  };
-  return repeats("model") || repeats("expert");
+  const AxisSet shares = stage(rank).parameters.buckets[parameter.bucket].shares.axes;
+  const AxisSet stages = input.mesh.axes_named({"pipeline"});
+  const AxisSet repeats =
+      state_axes(input.strategy, input.mesh) - stages - shares - axes_of(parameter.cuts);
+  return input.mesh.coordinate(rank, repeats) > 0;
 }
 
 std::vector<LayerSpec> Plan::local_layers(Size rank) const {

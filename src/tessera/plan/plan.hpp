@@ -55,7 +55,7 @@ struct Plan {
 
   /// Returns the FLOPs of one step by coordinate along `context`, all ranks with it together.
   std::vector<PassCount> flops_along_context() const;
-  /// Returns true if an earlier rank of RankSet::split has the same elements of a parameter.
+  /// Returns true if an earlier rank along state_axes() has the same elements of a parameter.
   bool is_copy(Size rank, const ParameterPlan& parameter) const;
   /// Returns the layers with the extents that they have on `rank`.
   std::vector<LayerSpec> local_layers(Size rank) const;
@@ -64,7 +64,7 @@ struct Plan {
   Piece piece(Size rank, const ParameterPlan& parameter) const;
   /// Returns the places of parameters, gradients and moments in the buffers of `rank`.
   StatePlan state(Size rank) const;
-  /// Returns the elements that the rank adds to a sum over RankSet::split, so that each element of
+  /// Returns the elements that the rank adds to a sum over state_axes(), so that each element of
   /// the model's gradient is added once. The ranges are places in the rank's flat buffer of
   /// gradients, in ascending order.
   std::vector<Range> unique_gradients(Size rank) const;

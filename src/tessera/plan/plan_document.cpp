@@ -63,8 +63,9 @@ class DocumentParts {
              {"stage", stage},
              {"local", by_ranks(group_parts(plan_, static_cast<Size>(stage), slot), entry)}});
         if (!slot.in_shares) continue;
-        const RankSet ranks = slot.by_expert ? RankSet::expert_shard : RankSet::shard;
-        all.back()["shares_over"] = plan_.input.mesh.group_name(axes_of(ranks, plan_.input));
+        const ParameterLayout& layout = plan_.stages[stage].parameters;
+        const Cut& shares = layout.buckets[layout.parameters[slot.parameter].bucket].shares;
+        all.back()["shares_over"] = plan_.input.mesh.group_name(shares.axes);
       }
     return all;
   }

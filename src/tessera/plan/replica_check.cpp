@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <functional>
+#include <map>
 
 #include <tessera/plan/plan.hpp>
 #include <tessera/plan/replica_check.hpp>
@@ -23,22 +25,22 @@ std::vector<CheckCall> plan_replica_check(const Plan& plan, Size rank) {
   const std::vector<ParameterPlan>& parameters = plan.stage(rank).parameters.parameters;
   const Size all = num_checksums(plan, rank), first_moment = static_cast<Size>(parameters.size());
   const Sharding sharding = sharding_on(plan.input.strategy, plan.input.mesh);
+  const bool repeats_parameters =
+      sharding.moments && !sharding.parameters && !plan.input.has_copies();
+  std::map<AxisSet, AxisSet, std::greater<>> replicas;  // by BucketPlan::sums, the largest first
+  for (const BucketPlan& bucket : plan.stage(rank).parameters.buckets)
+    replicas[bucket.sums] = bucket.replicas();
   std::vector<CheckCall> calls;
-  if (sharding.moments && !sharding.parameters && !plan.input.has_copies())
-    calls = {{RankSet::batch, {0, first_moment}},
-             {RankSet::replica, {first_moment, all - first_moment}}};
-  else
-    calls = {{RankSet::replica, {0, all}}};
-  if (std::any_of(parameters.begin(), parameters.end(),
-                  [](const ParameterPlan& p) { return p.experts > 0; }))
-    for (const CheckCall& call : std::vector(calls))
-      calls.push_back({for_experts(call.ranks), call.checksums});
+  for (const auto& [sums, of_state] : replicas) {
+    if (repeats_parameters) calls.push_back({sums, {0, first_moment}});
+    const Size first = repeats_parameters ? first_moment : 0;
+    calls.push_back({of_state, {first, all - first}});
+  }
   if (std::any_of(parameters.begin(), parameters.end(),
                   [](const ParameterPlan& p) { return p.along_model.is_replicate(); }))
-    calls.push_back({RankSet::model, {0, all}});
+    calls.push_back({plan.input.mesh.axes_named({"model"}), {0, all}});
   std::erase_if(calls, [&](const CheckCall& call) {
-    return call.checksums.count == 0 ||
-           plan.input.mesh.group_size(axes_of(call.ranks, plan.input)) == 1;
+    return call.checksums.count == 0 || plan.input.mesh.group_size(call.ranks) == 1;
   });
   return calls;
 }

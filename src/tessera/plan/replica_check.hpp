@@ -10,7 +10,7 @@ namespace tessera {
 
 /// One all-reduce that compares checksums of 8 bytes between ranks that hold the same elements.
 struct CheckCall {
-  RankSet ranks = RankSet::replica;
+  AxisSet ranks{};  ///< a tensor that one of these axes splits has no copy there
   Range checksums;  ///< of those of all parameters in order, then of all moments
   /// Returns the payload. Each checksum is sent twice, to compute its maximum and its minimum.
   Size payload_bytes() const { return 2 * checksums.count * 8; }
@@ -18,10 +18,9 @@ struct CheckCall {
 
 /// Returns the calls of one check of replicas; empty if no other rank holds a copy.
 ///
-/// - Parameters and moments are compared over RankSet::replica.
-/// - If moments are sharded and parameters are not, parameters are compared over RankSet::batch.
-/// - Tensors that `expert` splits are compared over the same sets without that axis instead.
-/// - Tensors that are replicated along `model` are also compared over RankSet::model. They must be
+/// - Parameters and moments are compared over BucketPlan::replicas().
+/// - If moments are sharded and parameters are not, parameters are compared over BucketPlan::sums.
+/// - Tensors that are replicated along `model` are also compared over that axis. They must be
 ///   bitwise equal: buckets have equal sizes on all ranks of `model`, so all of these ranks add
 ///   gradients in the same order.
 /// - Copies of parameters in the compute type are not compared, because every step makes them anew.

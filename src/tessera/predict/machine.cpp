@@ -49,10 +49,10 @@ class MachineCost {
         flops_per_second_(product_rate(machine, plan.input)),
         bytes_per_second_(machine.memory_rate(used_in_a_step(plan.memory(0)))) {
     const MeshShape& mesh = plan.input.mesh;
-    for (const RankSet set : rank_sets)
-      if (const auto axes = mesh.effective(axes_of(set, plan.input)); !axes.empty())
-        paths_.emplace(set, Path(machine, mesh.group_size(axes),
-                                 [&](Size width) { return mesh.group_below(axes, width); }));
+    for (const AxisSet axes : axes_of_calls(plan))
+      if (const Size ranks = mesh.group_size(axes); ranks > 1)
+        paths_.emplace(
+            axes, Path(machine, ranks, [&](Size width) { return mesh.group_below(axes, width); }));
     for (std::size_t s = 0; s < plan.stages.size(); ++s) {
       const Size before =
           s == 0 ? static_cast<Size>(plan.stages.size()) - 1 : static_cast<Size>(s) - 1;
@@ -75,7 +75,7 @@ class MachineCost {
  private:
   Machine machine_;
   double flops_per_second_, bytes_per_second_;
-  std::map<RankSet, Path> paths_;
+  std::map<AxisSet, Path> paths_;
   std::vector<Path> to_stage_;  ///< by stage, the path from the previous stage
 };
 

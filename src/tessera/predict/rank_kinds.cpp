@@ -20,7 +20,7 @@ class Numbering {
   std::map<Value, Size> numbers_;
 };
 
-/// A group of classes stands for the groups of ranks of a RankSet that have one composition.
+/// A group of classes stands for the groups of ranks of a call that have one composition.
 struct ClassInGroup {
   Size group = 0;  ///< lowest class of the group
   Size ranks = 0;  ///< ranks of the class in one group of ranks
@@ -28,7 +28,7 @@ struct ClassInGroup {
 using SetGroups = std::vector<ClassInGroup>;  ///< by class
 using Kinds = std::vector<Size>;              ///< by class
 
-SetGroups groups_of(const RankClasses& classes, const std::vector<std::size_t>& axes) {
+SetGroups groups_of(const RankClasses& classes, AxisSet axes) {
   SetGroups groups;
   for (Size c = 0; c < classes.mesh().num_ranks(); ++c)
     groups.push_back({classes.mesh().first_of_group(axes, c), classes.group_size(c, axes)});
@@ -36,7 +36,7 @@ SetGroups groups_of(const RankClasses& classes, const std::vector<std::size_t>& 
 }
 
 /// Splits kinds whose ranks have groups with other numbers of ranks of some kind.
-Kinds refined(const Kinds& kinds, const std::map<RankSet, SetGroups>& sets) {
+Kinds refined(const Kinds& kinds, const std::map<AxisSet, SetGroups>& sets) {
   std::vector<std::vector<Size>> seen;  // by class, its kind and the compositions of its groups
   for (const Size kind : kinds) seen.push_back({kind});
   for (const auto& [set, groups] : sets) {
@@ -62,10 +62,9 @@ RankKinds rank_kinds(const Plan& plan) {
   const MeshShape& mesh = plan.input.mesh;
   const auto alike = group_alike(plan, plan.input.clips_by_norm);
   const RankClasses& classes = alike.ranks;
-  std::map<RankSet, SetGroups> sets;
-  for (const RankSet set : rank_sets)
-    if (const auto axes = mesh.effective(axes_of(set, plan.input)); !axes.empty())
-      sets.emplace(set, groups_of(classes, axes));
+  std::map<AxisSet, SetGroups> sets;
+  for (const AxisSet axes : axes_of_calls(plan))
+    if (mesh.group_size(axes) > 1) sets.emplace(axes, groups_of(classes, axes));
   Kinds kinds(static_cast<std::size_t>(classes.mesh().num_ranks()));
   for (std::size_t g = 0; g < alike.groups.size(); ++g)
     for (const Size c : alike.groups[g].classes) kinds[c] = static_cast<Size>(g);

@@ -19,7 +19,7 @@ using Members = std::vector<std::size_t>;  // kinds that do one piece of work to
 struct SimulatedState {
   Seconds now;                       ///< the clocks
   Seconds lag;                       ///< lag since the last call
-  std::map<RankSet, Seconds> links;  ///< by set and leader, the end of the group's latest call
+  std::map<AxisSet, Seconds> links;  ///< by axes and leader, the end of the group's latest call
   SimulatedStep result{};
 
   template <class Visit>
@@ -130,7 +130,7 @@ class Simulator {
     }
   }
 
-  using Key = std::tuple<RankSet, std::size_t, Size, Size>;  ///< ranks, stage, number, microbatch
+  using Key = std::tuple<AxisSet, std::size_t, Size, Size>;  ///< ranks, stage, number, microbatch
   /// A message belongs to the stage that receives it. Other started calls are finished before the
   /// next one with their number starts.
   static Key key_of(const WorkEntry& entry, std::size_t stage) {
@@ -140,7 +140,7 @@ class Simulator {
     return {work.call->ranks, is_sent ? static_cast<std::size_t>(work.peer) : stage, work.number,
             entry.microbatch};
   }
-  std::size_t leader_of(RankSet ranks, std::size_t kind) const {
+  std::size_t leader_of(AxisSet ranks, std::size_t kind) const {
     return static_cast<std::size_t>(kinds_.leader.at(ranks)[kind]);
   }
 
@@ -149,7 +149,7 @@ class Simulator {
   void start(const WorkEntry& entry, const std::vector<Cost>& costs, const Members& members,
              std::size_t stage) {
     const Work& work = entry.costed->work;
-    const RankSet ranks = work.call->ranks;
+    const AxisSet ranks = work.call->ranks;
     std::vector<Flight>& flights = in_flight_[key_of(entry, stage)];
     flights.assign(kinds_.size(), {});
     Seconds& link_until = state_.links[ranks];

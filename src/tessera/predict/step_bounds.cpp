@@ -77,7 +77,8 @@ const std::vector<PassCount>& StepBounds::passes(const Plan& outline, double byt
   const PlanInput& input = outline.input;
   // The last rank has the smallest extents. It and the last microbatch have the fewest samples.
   const Size last = input.mesh.num_ranks() - 1;
-  const Size samples = microbatch_samples(input, last, input.microbatches - 1).count;
+  const Size samples = BatchSamples(input, input.batch_size, last)
+                           .in(input.microbatches - 1, batch_axes(input.mesh));
   const Size ways = input.mesh.size_of("context"), experts = input.mesh.size_of("expert");
   const auto [found, is_new] = passes_.try_emplace(
       fmt::format("{} {} {} {} {} {} {}", input.mesh.size_of("model"), ways, experts, samples,

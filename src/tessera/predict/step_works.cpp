@@ -19,7 +19,7 @@ StepWorks::StepWorks(const Plan& plan, const CostOf& cost, const RankKinds& kind
     : plan_(plan), cost_(cost), kinds_(plan.stages.size()), known_(plan.stages.size()) {
   for (std::size_t k = 0; k < kinds.size(); ++k) {
     sizes_.push_back(work_sizes(plan, kinds.first[k]));
-    samples_.push_back(sizes_[k].calls.samples);
+    samples_.push_back(sizes_[k].calls.samples.own());
     kinds_[static_cast<std::size_t>(sizes_[k].calls.stage)].push_back(k);
   }
   // In a fixed order of sums, each microbatch completes another number of sums.
@@ -82,10 +82,11 @@ const std::vector<CostedWork>& StepWorks::works_of(std::size_t stage, const Acti
   }
   for (CostedWork& one : all) {
     if (!one.work.call) continue;
-    const std::vector<std::string> axes = axes_of(one.work.call->ranks, plan_.input);
-    one.axis = plan_.input.mesh.group_name(axes);
+    const MeshShape& mesh = plan_.input.mesh;
+    const AxisSet axes = one.work.call->ranks;
+    one.axis = mesh.group_name(axes);
     one.meets_other_stages = kinds_.size() > 1 && !one.work.is_message() &&
-                             std::count(axes.begin(), axes.end(), "pipeline") > 0;
+                             !(axes & mesh.axes_named({"pipeline"})).empty();
   }
   return all;
 }

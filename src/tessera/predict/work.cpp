@@ -4,6 +4,7 @@
 #include <tessera/base/pair_tree.hpp>
 #include <tessera/nn/layers/layer_row.hpp>
 #include <tessera/optim/square_limbs.hpp>
+#include <tessera/plan/grains.hpp>
 #include <tessera/predict/work.hpp>
 
 namespace tessera {
@@ -58,7 +59,7 @@ class WorkLister {
   /// the receiver; starting a receive and finishing a send take no time. The message of a ring is a
   /// started call of all its ranks: the one that they receive.
   void operator()(const Message& message) {
-    const bool in_ring = message.ranks == RankSet::context;
+    const bool in_ring = message.peer < 0;
     if (in_ring ? message.sends : message.sends != (message.phase == Phase::start)) return;
     const Size number = message.tag * plan_.input.microbatches + microbatch_;
     call(in_ring ? message.tag : number, message.peer);
@@ -76,7 +77,7 @@ class WorkLister {
   }
 
   void operator()(const CountTargets&) {
-    kernel(1, sizes_.calls.samples * sizes_.layers.back().positions());
+    kernel(1, sizes_.calls.samples.own() * sizes_.layers.back().positions());
     call();
   }
   void operator()(const CheckFinite&) {
@@ -126,8 +127,9 @@ class WorkLister {
     const LayerSpec& layer = sizes_.layers[compute.layer];
     const double part =
         compute.ring_part < 0 ? 1 : 1 / static_cast<double>(plan_.input.mesh.size_of("context"));
-    works_.push_back(layer_work(layer, sizes_.calls.samples_of(microbatch_, layer.experts() > 0),
-                                plan_.input, pass, share * part));
+    const AxisSet axes = sample_axes(plan_.input, layer);
+    works_.push_back(layer_work(layer, sizes_.calls.samples.in(microbatch_, axes), plan_.input,
+                                pass, share * part));
   }
 
   /// Adds the kernels that join nodes of the tree of gradients, over the microbatches that are
@@ -143,7 +145,7 @@ class WorkLister {
   /// Adds the action's call, if it has one and several ranks take part.
   void call(Size number = 0, Size peer = -1) {
     const auto call = call_of(action_, microbatch_, plan_, sizes_.calls);
-    if (!call || plan_.input.mesh.group_size(axes_of(call->ranks, plan_.input)) == 1) return;
+    if (!call || plan_.input.mesh.group_size(call->ranks) == 1) return;
     works_.push_back({.bytes = call->is_issued ? static_cast<double>(call->bytes) : 0,
                       .call = call,
                       .number = number,

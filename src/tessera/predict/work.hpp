@@ -26,9 +26,9 @@ struct Work {
   /// and the finish has 0 bytes.
   std::optional<ActionCall> call{};
   Size number = 0;  ///< identifies a started call or a message among those of its ranks
-  Size peer = -1;   ///< the other stage of a message
+  Size peer = -1;   ///< the other stage of a message; -1 for any other work
 
-  bool is_message() const { return call && call->ranks == RankSet::pipeline; }
+  bool is_message() const { return peer >= 0; }
   /// Returns true if the rank has nothing to do.
   bool is_empty() const { return flops == 0 && functions == 0 && bytes == 0; }
   friend bool operator==(const Work&, const Work&) = default;

@@ -12,14 +12,12 @@ struct Mesh::State {
   std::vector<Size> coordinates;
   Communicator self;
   std::vector<Communicator> axes;
-  std::map<std::vector<std::size_t>, Communicator> groups;
+  std::map<AxisSet, Communicator> groups;
 
   /// Ranks of one group share the coordinates along all other axes.
-  Communicator split(const std::vector<std::size_t>& along, const std::string& name) const {
-    std::vector<Size> first = coordinates;
-    for (const std::size_t a : along) first[a] = 0;
-    return world.split(static_cast<int>(shape.rank_at(first)),
-                       static_cast<int>(shape.coordinate(rank, along)), name);
+  Communicator split(AxisSet along) const {
+    return world.split(static_cast<int>(shape.first_of_group(along, rank)),
+                       static_cast<int>(shape.coordinate(rank, along)), shape.group_name(along));
   }
 };
 
@@ -29,7 +27,7 @@ Mesh::Mesh(const Communicator& world, MeshShape shape) {
       world, shape, world.rank(), shape.coordinates(world.rank()), world.alone("self"), {}, {}});
   for (std::size_t a = 0; a < shape.num_axes(); ++a) {
     const Axis& axis = shape.axes()[a];
-    state_->axes.push_back(axis.size == 1 ? world.alone(axis.name) : state_->split({a}, axis.name));
+    state_->axes.push_back(axis.size == 1 ? world.alone(axis.name) : state_->split({a}));
   }
 }
 
@@ -45,14 +43,15 @@ const Communicator& Mesh::axis(std::string_view name) const {
 
 const Communicator& Mesh::axis(std::size_t index) const { return state_->axes.at(index); }
 
-Communicator Mesh::over(const std::vector<std::string>& axes) const {
-  const std::vector<std::size_t> along = state_->shape.effective(axes);
+Communicator Mesh::over(AxisSet axes) const {
+  AxisSet along;  // the axes larger than 1
+  for (const std::size_t a : axes)
+    if (state_->shape.axes()[a].size > 1) along = along | AxisSet{a};
   if (along.empty()) return state_->self;
-  if (along.size() == 1) return state_->axes[along[0]];
+  if (along == AxisSet{*along.begin()}) return state_->axes[*along.begin()];
   const auto known = state_->groups.find(along);
   if (known != state_->groups.end()) return known->second;
-  return state_->groups.emplace(along, state_->split(along, state_->shape.group_name(axes)))
-      .first->second;
+  return state_->groups.emplace(along, state_->split(along)).first->second;
 }
 
 }  // namespace tessera

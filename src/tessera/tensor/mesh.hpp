@@ -32,7 +32,10 @@ class Mesh {
   /// Returns the communicator of the ranks whose coordinates equal this rank's along all axes but
   /// these, row-major in the order of the mesh and named by MeshShape::group_name. The first call
   /// for a set of axes is collective over the mesh; later calls are local.
-  Communicator over(const std::vector<std::string>& axes) const;
+  Communicator over(AxisSet axes) const;
+  Communicator over(const std::vector<std::string_view>& names) const {
+    return over(shape().axes_named(names));
+  }
 
  private:
   struct State;

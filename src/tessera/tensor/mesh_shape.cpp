@@ -41,6 +41,8 @@ bool is_name(std::string_view name) {
 void check_axes(const std::vector<Axis>& axes, bool rest) {
   const std::string text = spell(axes);
   if (axes.empty()) reject_mesh("''", "must name at least one axis, as in data=4");
+  if (axes.size() > AxisSet::most_axes)
+    reject_mesh(text, "has more than {} axes", AxisSet::most_axes);
   for (std::size_t a = 0; a < axes.size(); ++a) {
     const Axis& axis = axes[a];
     if (!is_name(axis.name)) reject_mesh(text, "'{}' is not an axis name", excerpt(axis.name));
@@ -172,26 +174,27 @@ Size MeshShape::size_of(std::string_view name) const {
   return a ? axes_[*a].size : 1;
 }
 
-std::vector<std::size_t> MeshShape::effective(const std::vector<std::string>& names) const {
-  std::vector<std::size_t> result;
-  for (std::size_t a = 0; a < axes_.size(); ++a) {
-    const bool named = std::find(names.begin(), names.end(), axes_[a].name) != names.end();
-    if (named && axes_[a].size > 1) result.push_back(a);
-  }
-  return result;
+AxisSet MeshShape::all_axes() const {
+  AxisSet all;
+  for (std::size_t a = 0; a < axes_.size(); ++a) all = all | AxisSet{a};
+  return all;
 }
 
-std::string MeshShape::group_name(const std::vector<std::string>& names) const {
+AxisSet MeshShape::axes_named(const std::vector<std::string_view>& names) const {
+  AxisSet named;
+  for (const std::string_view name : names)
+    if (const auto axis = find(name)) named = named | AxisSet{*axis};
+  return named;
+}
+
+std::string MeshShape::group_name(AxisSet axes) const {
   std::vector<std::string> members;
-  for (const std::size_t a : effective(names)) members.push_back(axes_[a].name);
+  for (const std::size_t a : axes)
+    if (axes_[a].size > 1) members.push_back(axes_[a].name);
   return join(members, "+");
 }
 
-Size MeshShape::group_size(const std::vector<std::string>& names) const {
-  return group_size(effective(names));
-}
-
-Size MeshShape::group_size(const std::vector<std::size_t>& axes) const {
+Size MeshShape::group_size(AxisSet axes) const {
   Size ranks = 1;
   for (const std::size_t a : axes) ranks *= axes_[a].size;
   return ranks;
@@ -206,7 +209,7 @@ Size MeshShape::coordinate(Size rank, std::string_view axis) const {
   return at ? coordinate(rank, *at) : 0;
 }
 
-Size MeshShape::coordinate(Size rank, const std::vector<std::size_t>& axes) const {
+Size MeshShape::coordinate(Size rank, AxisSet axes) const {
   Size place = 0;
   for (const std::size_t a : axes) place = place * axes_[a].size + coordinate(rank, a);
   return place;
@@ -218,12 +221,12 @@ std::vector<Size> MeshShape::coordinates(Size rank) const {
   return result;
 }
 
-Size MeshShape::first_of_group(const std::vector<std::size_t>& axes, Size rank) const {
+Size MeshShape::first_of_group(AxisSet axes, Size rank) const {
   for (const std::size_t a : axes) rank -= coordinate(rank, a) * strides_[a];
   return rank;
 }
 
-Size MeshShape::group_below(const std::vector<std::size_t>& axes, Size rank) const {
+Size MeshShape::group_below(AxisSet axes, Size rank) const {
   Size below = 0, inner = group_size(axes);
   for (const std::size_t a : axes) {
     inner /= axes_[a].size;

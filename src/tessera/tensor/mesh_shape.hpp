@@ -10,6 +10,7 @@
 #include <vector>
 
 #include <tessera/base/types.hpp>
+#include <tessera/tensor/axis_set.hpp>
 #include <tessera/tensor/topology.hpp>
 
 namespace tessera {
@@ -70,14 +71,14 @@ class MeshShape {
   /// Returns 1 for an axis that the mesh does not have.
   Size size_of(std::string_view name) const;
 
-  /// Returns the axes among `names` that are larger than 1, in the order of the mesh.
-  std::vector<std::size_t> effective(const std::vector<std::string>& names) const;
+  AxisSet all_axes() const;
+  /// Returns the axes with these names. The mesh need not have all of them.
+  AxisSet axes_named(const std::vector<std::string_view>& names) const;
   /// Returns the name of the group over several axes in the ledger and in plans: "data+fsdp", of
   /// the axes larger than 1. Returns "" if there are none; such a group communicates nothing.
-  std::string group_name(const std::vector<std::string>& names) const;
+  std::string group_name(AxisSet axes) const;
   /// Returns the number of ranks in that group.
-  Size group_size(const std::vector<std::string>& names) const;
-  Size group_size(const std::vector<std::size_t>& axes) const;
+  Size group_size(AxisSet axes) const;
 
   /// Returns the coordinates of a rank, one per axis.
   std::vector<Size> coordinates(Size rank) const;
@@ -87,15 +88,15 @@ class MeshShape {
   /// Returns the ranks between neighbours along an axis.
   Size stride(std::size_t axis) const { return strides_[axis]; }
   /// Returns the number of a rank in its group over several axes, row-major in their order.
-  Size coordinate(Size rank, const std::vector<std::size_t>& axes) const;
+  Size coordinate(Size rank, AxisSet axes) const;
   Size rank_at(const std::vector<Size>& coordinates) const;
   /// Returns the rank with this coordinate along an axis and 0 along the others; 0 for an axis that
   /// the mesh does not have.
   Size rank_at(std::string_view axis, Size coordinate) const;
   /// Returns the lowest rank of a rank's group over several axes.
-  Size first_of_group(const std::vector<std::size_t>& axes, Size rank) const;
+  Size first_of_group(AxisSet axes, Size rank) const;
   /// Returns how many ranks in the group of rank 0 are less than `rank`.
-  Size group_below(const std::vector<std::size_t>& axes, Size rank) const;
+  Size group_below(AxisSet axes, Size rank) const;
 
   /// "data=2,model=4"
   std::string to_string() const;

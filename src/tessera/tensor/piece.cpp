@@ -23,6 +23,12 @@ Cuts cuts_of(const Placements& placements) {
   return cuts;
 }
 
+AxisSet axes_of(const Cuts& cuts) {
+  AxisSet axes;
+  for (const Cut& cut : cuts) axes = axes | cut.axes;
+  return axes;
+}
+
 void apply(const Cut& cut, Piece& piece, const MeshShape& mesh, Size rank) {
   Size& offset = piece.offset.at(cut.dimension);
   Size& extent = piece.extent.at(cut.dimension);

@@ -26,8 +26,7 @@ std::string to_string(const Piece& piece);
 /// One cut of a tensor: mesh axes split a dimension.
 struct Cut {
   std::size_t dimension = 0;
-  /// Positions of axes in the mesh. Several axes cut as one, row-major: the last varies fastest.
-  std::vector<std::size_t> axes;
+  AxisSet axes{};  ///< several axes cut as one, row-major: the last varies fastest
   /// Consecutive indices that stay together, such as the columns of one expert. The number
   /// divides the extent that is cut.
   Size unit = 1;
@@ -43,6 +42,8 @@ using Cuts = std::vector<Cut>;
 
 /// Returns one cut for each axis whose placement is Shard, in the order of the mesh.
 Cuts cuts_of(const Placements& placements);
+/// Returns the axes that cut a tensor.
+AxisSet axes_of(const Cuts& cuts);
 
 /// Replaces a piece by the part that `rank` gets of it. Joined dimensions become one: the first has
 /// the product of their extents, and the others have 1.

@@ -28,7 +28,7 @@ Cost operator+(const Cost& a, const Cost& b) {
 /// Returns true if a later cut splits a dimension that the cut by `axis` splits too.
 bool is_outer(const Cuts& cuts, std::size_t axis) {
   const auto own = std::find_if(cuts.begin(), cuts.end(),
-                                [&](const Cut& cut) { return cut.axes.front() == axis; });
+                                [&](const Cut& cut) { return cut.axes.contains(axis); });
   return own != cuts.end() && std::any_of(own + 1, cuts.end(), [&](const Cut& later) {
            return later.dimension < own->dimension + own->joined &&
                   own->dimension < later.dimension + later.joined;

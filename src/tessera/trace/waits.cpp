@@ -2,7 +2,6 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
-#include <numeric>
 #include <tuple>
 
 #include <tessera/base/text.hpp>
@@ -11,14 +10,11 @@
 
 namespace tessera {
 
-std::vector<std::size_t> axes_of_group(const MeshShape& mesh, const std::string& name) {
-  std::vector<std::size_t> axes;
+AxisSet axes_of_group(const MeshShape& mesh, const std::string& name) {
+  AxisSet axes;
   for (const std::string& axis : split_text(name, '+'))
-    if (const auto found = mesh.find(axis)) axes.push_back(*found);
-  if (!axes.empty()) return axes;
-  axes.resize(mesh.num_axes());
-  std::iota(axes.begin(), axes.end(), std::size_t{0});
-  return axes;
+    if (const auto found = mesh.find(axis)) axes = axes | AxisSet{*found};
+  return axes.empty() ? mesh.all_axes() : axes;
 }
 
 void find_waits(const MeshShape& mesh, std::vector<RankTrace>& ranks) {

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <cstddef>
 #include <string>
 #include <vector>
 
@@ -24,6 +23,6 @@ std::vector<RankTrace> gather_traces(const Communicator& world, const MeshShape&
 
 /// Returns the axes of the mesh over which the group of a call communicates: "data", "data+fsdp".
 /// Any other name, such as "world", stands for all axes.
-std::vector<std::size_t> axes_of_group(const MeshShape& mesh, const std::string& name);
+AxisSet axes_of_group(const MeshShape& mesh, const std::string& name);
 
 }  // namespace tessera

@@ -22,14 +22,8 @@ Size peak_of(const F& f) {
 }
 
 /// Returns true if `rank` is the first of the ranks that hold the same term of a sum over `ranks`.
-bool adds_term(const PlanInput& input, RankSet ranks, Size rank) {
-  const std::vector<std::string> added_over = axes_of(ranks, input);
-  const std::vector<Size> coordinates = input.mesh.coordinates(rank);
-  for (std::size_t a = 0; a < coordinates.size(); ++a)
-    if (coordinates[a] > 0 && std::find(added_over.begin(), added_over.end(),
-                                        input.mesh.axes()[a].name) == added_over.end())
-      return false;
-  return true;
+bool adds_term(const MeshShape& mesh, AxisSet ranks, Size rank) {
+  return mesh.coordinate(rank, mesh.all_axes() - ranks) == 0;
 }
 
 }  // namespace
@@ -62,7 +56,7 @@ TrainingSession<T>::TrainingSession(const TrainingConfig& training, const Plan& 
       report_sums_("tessera::report", report_values + reported_sums(plan.input.model)) {
   const Activity activity("setting up the model");
   // All ranks make the communicators together before one of them can fail.
-  const PlanCommunicators communicators(plan.input, mesh_);
+  const PlanCommunicators communicators(plan, mesh_);
   engine_bytes_ = peak_of([&] {
     collectively(mesh_.world(), [&] {
       engine_.emplace(plan, mesh_, StepOptions::of(training_));
@@ -144,18 +138,20 @@ std::pair<StepReport, double> TrainingSession<T>::report(double wish) {
   for (Size b = batches.begin; b < batches.end(); ++b)
     report.loss_count += plan_.input.loss_count(global_samples_[b]);
   reported_batches_ = next_batch_;
-  const auto adds = [&](RankSet ranks) { return adds_term(plan_.input, ranks, mesh_.rank()); };
+  const MeshShape& mesh = mesh_.shape();
+  const bool adds_loss = adds_term(mesh, loss_axes(mesh), mesh_.rank()),
+             adds_norm = adds_term(mesh, state_axes(plan_.input.strategy, mesh), mesh_.rank());
   const LossParts own = engine_->sums().own_losses(batches);
   const Size terms = static_cast<Size>(own.layers.size());
-  report_sums_(0) = adds(RankSet::loss) ? own.predictions : 0;
-  report_sums_(1) = adds(RankSet::split) ? engine_->own_squared_norm() : 0;
+  report_sums_(0) = adds_loss ? own.predictions : 0;
+  report_sums_(1) = adds_norm ? engine_->own_squared_norm() : 0;
   report_sums_(2) = wish;
   std::vector<double> more = own.layers;
   const std::vector<double> routing = engine_->sums().take_own_routing();
   more.insert(more.end(), routing.begin(), routing.end());
   for (std::size_t i = 0; i < more.size(); ++i)
-    report_sums_(report_values + i) = adds(RankSet::loss) ? more[i] : 0;
-  engine_->communicators()[RankSet::mesh].all_reduce(report_sums_);
+    report_sums_(report_values + i) = adds_loss ? more[i] : 0;
+  engine_->communicators()[mesh.all_axes()].all_reduce(report_sums_);
   const double* const sums = report_sums_.data() + report_values;
   report.loss_sum.add({report_sums_(0), {sums, sums + terms}});
   report.routing.assign(sums + terms, sums + reported_sums(plan_.input.model));

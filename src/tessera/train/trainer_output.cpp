@@ -120,7 +120,8 @@ auto Trainer<T>::output_of(const Matrix<Data>& x, bool from_prior) -> Matrix<Dat
       },
       from_prior);
   // Each row, or a rank's columns of it, is on ranks of the last stage. Other ranks hold zeros.
-  const RankSet holders = splits ? RankSet::mesh : RankSet::loss;
+  const MeshShape& mesh = mesh_.shape();
+  const AxisSet holders = splits ? mesh.all_axes() : loss_axes(mesh);
   engine().communicators()[holders].all_reduce(Vector<Data>(all.data(), rows * columns));
   return all;
 }

@@ -101,11 +101,10 @@ TEST(Breakdown, UnequalNumbersOfCallsSplitNothing) {
 }
 
 TEST(Breakdown, GroupsFollowTheNamesOfAxes) {
-  using Axes = std::vector<std::size_t>;
-  EXPECT_EQ(axes_of_group(four, "data"), Axes{0});
-  EXPECT_EQ(axes_of_group(four, "model"), Axes{1});
-  EXPECT_EQ(axes_of_group(four, "data+model"), (Axes{0, 1}));
-  EXPECT_EQ(axes_of_group(four, "world"), (Axes{0, 1}));
+  EXPECT_EQ(axes_of_group(four, "data"), AxisSet{0});
+  EXPECT_EQ(axes_of_group(four, "model"), AxisSet{1});
+  EXPECT_EQ(axes_of_group(four, "data+model"), (AxisSet{0, 1}));
+  EXPECT_EQ(axes_of_group(four, "world"), (AxisSet{0, 1}));
 }
 
 TEST(Breakdown, TracesPassBetweenRanks) {

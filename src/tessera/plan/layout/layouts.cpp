@@ -252,10 +252,10 @@ void check_sequence_parallel(const PlanInput& input, const std::vector<Layout>& 
     throw ConfigError("distributed.sequence_parallel", "true",
                       "needs a row-parallel layer followed by another layer; this model has none");
   const std::size_t model = *input.mesh.find("model");
-  for (const std::string& axis : replicating_axes(input.mesh))
-    if (*input.mesh.find(axis) > model)
+  for (const std::size_t axis : replicating_axes(input.mesh))
+    if (axis > model)
       throw ConfigError("distributed.sequence_parallel", "true",
-                        "needs the mesh axis model to come after " + axis);
+                        "needs the mesh axis model to come after " + input.mesh.axes()[axis].name);
 }
 
 }  // namespace

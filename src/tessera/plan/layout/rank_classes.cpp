@@ -60,20 +60,22 @@ struct RangeLister {
 
 }  // namespace
 
-void AxisClasses::separate(const std::vector<std::size_t>& axes) {
+void AxisClasses::separate(AxisSet axes) {
   for (const std::size_t axis : axes)
     for (Size c = 1; c < mesh_->axes()[axis].size; ++c) begins_[axis].insert(c);
 }
 
-void AxisClasses::cut(const std::vector<std::size_t>& axes, Size place) {
-  if (place >= mesh_->group_size(axes)) return;
-  for (std::size_t i = axes.size(); i-- > 0;) {
-    const Size size = mesh_->axes()[axes[i]].size, coordinate = place % size;
-    begins_[axes[i]].insert(coordinate);
+void AxisClasses::cut(AxisSet axes, Size place) {
+  Size inner = mesh_->group_size(axes);  // ranks of the group with equal coordinates so far
+  if (place >= inner) return;
+  for (const std::size_t axis : axes) {
+    const Size size = mesh_->axes()[axis].size;
+    inner /= size;
+    const Size coordinate = place / inner % size;
+    begins_[axis].insert(coordinate);
     // Ranks with this coordinate lie on both sides of the cut, depending on their coordinates along
     // the later axes.
-    if (i + 1 < axes.size() && coordinate + 1 < size) begins_[axes[i]].insert(coordinate + 1);
-    place /= size;
+    if (inner > 1 && coordinate + 1 < size) begins_[axis].insert(coordinate + 1);
   }
 }
 
@@ -138,16 +140,15 @@ Size RankClasses::class_along(std::size_t axis, Size rank) const {
          begins.begin() - 1;
 }
 
-Size RankClasses::group_size(Size number, const std::vector<std::size_t>& axes) const {
+Size RankClasses::group_size(Size number, AxisSet axes) const {
   Size ranks = 1;
   for (const std::size_t a : axes) ranks *= coordinates(number, a).count;
   return ranks;
 }
 
 Size RankClasses::num_ranks(const Numbers& of) const {
-  const std::vector<std::size_t> axes = ranks_.effective(ranks_.axis_names());
   Size sum = 0;
-  for (const Size number : of) sum += group_size(number, axes);
+  for (const Size number : of) sum += group_size(number, ranks_.all_axes());
   return sum;
 }
 

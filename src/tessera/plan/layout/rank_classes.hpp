@@ -24,9 +24,9 @@ class AxisClasses {
   explicit AxisClasses(const MeshShape& mesh) : mesh_(&mesh), begins_(mesh.num_axes(), {0}) {}
 
   /// Makes each coordinate of these axes a class.
-  void separate(const std::vector<std::size_t>& axes);
+  void separate(AxisSet axes);
   /// Separates, in every group of ranks over these axes, rank number `place` from the one before.
-  void cut(const std::vector<std::size_t>& axes, Size place);
+  void cut(AxisSet axes, Size place);
   /// Separates coordinates whose pieces of a tensor have other extents. Returns all extents that
   /// ranks have, by dimension.
   std::vector<std::set<Size>> cut_pieces(const Shape& shape, const Cuts& of_tensor);
@@ -56,7 +56,7 @@ class RankClasses {
   /// Returns the number of the class of a rank's coordinate.
   Size class_along(std::size_t axis, Size rank) const;
   /// Returns the number of ranks of a class in one group of ranks over these axes.
-  Size group_size(Size number, const std::vector<std::size_t>& axes) const;
+  Size group_size(Size number, AxisSet axes) const;
 
   Size num_ranks(const Numbers& of) const;
   /// Returns the ranks as ranges of contiguous ranks, ascending; at most the first `most` ranges.

@@ -21,7 +21,7 @@ void cut_parameter(AxisClasses& classes, const Plan& plan, const ParameterLayout
 
 /// Separates ranks with other numbers of samples. Returns the numbers of samples of a batch.
 std::set<Size> cut_samples(AxisClasses& classes, const PlanInput& input) {
-  const std::vector<std::size_t> axes = input.mesh.effective(batch_axes(input.mesh));
+  const AxisSet axes = batch_axes(input.mesh);
   // Whole grains are no balanced split. There are at most as many ranks as grains.
   if (input.numerics.reproducible) classes.separate(axes);
   Cuts cuts;
@@ -34,7 +34,7 @@ std::set<Size> cut_samples(AxisClasses& classes, const PlanInput& input) {
 /// Separates ranks of `model` whose tensors of a microbatch have other numbers of rows or columns.
 void cut_activations(AxisClasses& classes, const Plan& plan, const std::set<Size>& samples) {
   const PlanInput& input = plan.input;
-  const std::vector<std::size_t> axes = input.mesh.effective(axes_of(RankSet::model, input));
+  const AxisSet axes = input.mesh.axes_named({"model"});
   const Size ways = input.mesh.size_of("context");
   std::set<Size> extents;
   for (const StagePlan& stage : plan.stages)
@@ -61,8 +61,7 @@ void cut_activations(AxisClasses& classes, const Plan& plan, const std::set<Size
 AxisClasses classes_of(const Plan& plan, bool parameters) {
   const PlanInput& input = plan.input;
   AxisClasses classes(input.mesh);
-  for (const RankSet set : {RankSet::pipeline, RankSet::context})
-    classes.separate(input.mesh.effective(axes_of(set, input)));
+  classes.separate(input.mesh.axes_named({"pipeline", "context"}));
   cut_activations(classes, plan, cut_samples(classes, input));
   for (const StagePlan& stage : plan.stages) {
     const ParameterLayout& layout = stage.parameters;
@@ -75,10 +74,13 @@ AxisClasses classes_of(const Plan& plan, bool parameters) {
       if (parameters) cut_parameter(classes, plan, layout, parameter);
     }
   }
+  if (!parameters) return classes;
   // The first of the ranks with equal elements writes them to a checkpoint and counts them.
-  for (const RankSet copies :
-       {RankSet::replica, RankSet::expert_replica, RankSet::model, RankSet::expert})
-    if (parameters) classes.cut(input.mesh.effective(axes_of(copies, input)), 1);
+  for (const StagePlan& stage : plan.stages)
+    for (const BucketPlan& bucket : stage.parameters.buckets) classes.cut(bucket.replicas(), 1);
+  for (const std::size_t axis :
+       state_axes(input.strategy, input.mesh) - shard_axes(input.strategy, input.mesh))
+    classes.cut({axis}, 1);
   return classes;
 }
 
@@ -88,7 +90,7 @@ RankGroups<LocalPart> group_parts(const Plan& plan, Size stage, const Slot& slot
   const MeshShape& mesh = plan.input.mesh;
   const ParameterLayout& layout = plan.stages[stage].parameters;
   AxisClasses classes(mesh);
-  classes.separate(mesh.effective(axes_of(RankSet::pipeline, plan.input)));
+  classes.separate(mesh.axes_named({"pipeline"}));
   classes.cut_pieces(slot.shape, slot.cuts);
   if (slot.in_shares) cut_parameter(classes, plan, layout, layout.parameters[slot.parameter]);
   RankGroups<Size> of_stage = groups_of(classes);
@@ -111,12 +113,9 @@ RankGroups<std::vector<Size>> group_alike(const Plan& plan, bool with_norm) {
   const PlanInput& input = plan.input;
   const RankGroups<Size> all = groups_of(classes_of(plan, with_norm));
   // Along the other axes ranks differ in samples and parts of buckets only, which are compared.
-  std::vector<std::size_t> by_class;
-  const auto same_layers = input.mesh.effective(axes_of(RankSet::expert_batch, input));
-  for (std::size_t axis = 0; axis < input.mesh.num_axes(); ++axis)
-    if (std::count(same_layers.begin(), same_layers.end(), axis) == 0) by_class.push_back(axis);
+  const AxisSet by_class = input.mesh.axes_named({"model", "pipeline", "expert"});
   return joined(all, [&](Size rank) {
-    std::vector<Size> key = expert_samples(input, input.batch_size, rank);
+    std::vector<Size> key = BatchSamples(input, input.batch_size, rank).of_ranks();
     for (const std::size_t axis : by_class) key.push_back(all.ranks.class_along(axis, rank));
     key.insert(key.end(),
                {input.mesh.coordinate(rank, "context"), plan.batch_samples(rank).count,

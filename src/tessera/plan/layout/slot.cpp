@@ -9,9 +9,9 @@ Shape local_shape(const Slot& slot, Size samples, const MeshShape& mesh, Size ra
                   std::optional<std::size_t> whole_along) {
   Piece piece{Shape(slot.shape.size(), 0), slot.shape};
   piece.extent[0] = samples;
-  for (std::size_t c = slot.batch_cuts; c < slot.cuts.size(); ++c)
-    if (const Cut& cut = slot.cuts[c]; cut.axes.front() != whole_along)
-      apply(cut, piece, mesh, rank);
+  const AxisSet whole = whole_along ? AxisSet{*whole_along} : AxisSet();
+  for (const Cut& cut : slot.cuts)
+    if ((cut.axes & (slot.sample_axes | whole)).empty()) apply(cut, piece, mesh, rank);
   return std::move(piece.extent);
 }
 
@@ -22,7 +22,7 @@ MovedBlock moved_block(const Slot& from, const Slot& to, std::size_t axis, Size 
   Shape shape{all[0], columns == 2 ? all[1] : 1, all[columns], 1};
   for (const Slot* slot : {&from, &to})
     for (const Cut& cut : slot->cuts) {
-      if (cut.axes.front() != axis) continue;
+      if (!cut.axes.contains(axis)) continue;
       if (cut.dimension == columns)
         shape[2] /= cut.unit, shape[3] = cut.unit;
       else if (cut.joined > 1)

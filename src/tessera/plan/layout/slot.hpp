@@ -34,12 +34,8 @@ struct Slot {
   Shape shape{};
   Placements placements{};  ///< one per mesh axis
   DType type = DType::float32;
-  Cuts cuts{};  ///< of `shape`
-  /// The first cuts of a tensor of a batch split its samples over the ranks of the batch.
-  std::size_t batch_cuts = 0;
-  /// `expert` splits it by whole experts. A tensor of a batch then has the samples of all ranks
-  /// along `expert`, which are no range of the batch's.
-  bool by_expert = false;
+  Cuts cuts{};            ///< of `shape`
+  AxisSet sample_axes{};  ///< the axes that split the samples of a tensor of a batch
 
   // Parameters, gradients and moments lie in flat buckets (StatePlan).
   Size parameter = -1;     ///< position in ParameterLayout::parameters
@@ -52,9 +48,8 @@ struct Slot {
   Size positions() const { return shape.size() == 3 ? shape[1] : 1; }
 };
 
-/// Returns the extents of the piece of a tensor of a batch on a rank in a microbatch of `samples`
-/// samples: those of the rank or, with Slot::by_expert, of all ranks along `expert`. The axis
-/// `whole_along` splits nothing.
+/// Returns the extents of the piece of a tensor of a batch on a rank in a microbatch, of which the
+/// tensor has `samples` samples (BatchSamples::in()). The axis `whole_along` splits nothing.
 Shape local_shape(const Slot& slot, Size samples, const MeshShape& mesh, Size rank,
                   std::optional<std::size_t> whole_along = {});
 

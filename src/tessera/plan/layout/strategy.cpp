@@ -4,11 +4,6 @@
 namespace tessera {
 namespace {
 
-bool shards_over(Strategy strategy, const std::string& axis) {
-  const StrategyRow& row = row_of(strategy);
-  return row.shards.moments && (axis == "fsdp" || !row.over_fsdp_only);
-}
-
 /// Returns the divisors, ascending.
 std::vector<Size> divisors_of(Size n) {
   std::vector<Size> divisors;
@@ -21,33 +16,28 @@ std::vector<Size> divisors_of(Size n) {
 
 }  // namespace
 
-std::vector<std::string> replicating_axes(const MeshShape& mesh) {
-  std::vector<std::string> axes;
-  for (const Axis& axis : mesh.axes())
-    if (axis.name == "data" || axis.name == "fsdp" || axis.name == "expert" ||
-        axis.name == "context")
-      axes.push_back(axis.name);
-  return axes;
+AxisSet batch_axes(const MeshShape& mesh) { return mesh.axes_named({"data", "fsdp", "expert"}); }
+
+AxisSet replicating_axes(const MeshShape& mesh) {
+  return batch_axes(mesh) | mesh.axes_named({"context"});
 }
 
-std::vector<std::string> batch_axes(const MeshShape& mesh) {
-  std::vector<std::string> axes = replicating_axes(mesh);
-  std::erase(axes, "context");
-  return axes;
+AxisSet shard_axes(Strategy strategy, const MeshShape& mesh) {
+  const StrategyRow& row = row_of(strategy);
+  if (!row.shards.moments) return {};
+  return row.over_fsdp_only ? mesh.axes_named({"fsdp"}) : batch_axes(mesh);
 }
 
-std::vector<std::string> shard_axes(Strategy strategy, const MeshShape& mesh) {
-  std::vector<std::string> axes = batch_axes(mesh);
-  std::erase_if(axes, [&](const std::string& axis) { return !shards_over(strategy, axis); });
-  return axes;
+AxisSet replica_axes(Strategy strategy, const MeshShape& mesh) {
+  return replicating_axes(mesh) - shard_axes(strategy, mesh);
 }
 
-std::vector<std::string> replica_axes(Strategy strategy, const MeshShape& mesh) {
-  std::vector<std::string> axes = replicating_axes(mesh);
-  std::erase_if(axes, [&](const std::string& axis) {
-    return axis != "context" && shards_over(strategy, axis);
-  });
-  return axes;
+AxisSet state_axes(Strategy strategy, const MeshShape& mesh) {
+  return shard_axes(strategy, mesh) | mesh.axes_named({"expert", "model", "pipeline"});
+}
+
+AxisSet loss_axes(const MeshShape& mesh) {
+  return replicating_axes(mesh) | mesh.axes_named({"pipeline"});
 }
 
 Sharding sharding_on(Strategy strategy, const MeshShape& mesh) {

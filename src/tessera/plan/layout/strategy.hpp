@@ -66,15 +66,19 @@ constexpr const StrategyRow& row_of(Strategy strategy) {
   return strategies[static_cast<std::size_t>(strategy)];
 }
 
-/// Returns the axes of `mesh` that split the samples of a batch, in mesh order.
-std::vector<std::string> batch_axes(const MeshShape& mesh);
+/// Returns the axes that split the samples of a batch.
+AxisSet batch_axes(const MeshShape& mesh);
 /// Returns these and `context`, which splits positions: ranks along them have different rows and
 /// use the same parameters, so their gradients are added.
-std::vector<std::string> replicating_axes(const MeshShape& mesh);
+AxisSet replicating_axes(const MeshShape& mesh);
 /// Returns the batch axes over which the strategy shards state: none, all of them, or `fsdp`.
-std::vector<std::string> shard_axes(Strategy strategy, const MeshShape& mesh);
+AxisSet shard_axes(Strategy strategy, const MeshShape& mesh);
 /// Returns the replicating axes along which state is replicated.
-std::vector<std::string> replica_axes(Strategy strategy, const MeshShape& mesh);
+AxisSet replica_axes(Strategy strategy, const MeshShape& mesh);
+/// Returns the axes whose ranks together hold the state of each parameter once.
+AxisSet state_axes(Strategy strategy, const MeshShape& mesh);
+/// Returns the axes whose ranks have terms of the loss.
+AxisSet loss_axes(const MeshShape& mesh);
 /// Returns the parts that are sharded on this mesh; none if one rank holds the whole replica.
 Sharding sharding_on(Strategy strategy, const MeshShape& mesh);
 

@@ -8,7 +8,6 @@
 #include <tessera/comm/scratch.hpp>
 #include <tessera/nn/layers/layer_row.hpp>
 #include <tessera/plan/layout/layouts.hpp>
-#include <tessera/plan/layout/rank_set.hpp>
 #include <tessera/plan/layout/units.hpp>
 
 namespace tessera {
@@ -67,11 +66,10 @@ void add_parameters(ParameterLayout& plan, const PlanInput& input, Size l, const
                                along_model,
                                layout.parameter_gradients[p].is_partial(),
                                is_kernel(layer, p),
-                               experts,
                                std::move(cuts),
                                {0, room}});
     unit.place.count += room;
-    unit.of_experts = experts > 0;
+    unit.sums = replicating_axes(input.mesh) - axes_of(plan.parameters.back().cuts);
     ++unit.parameters.count;
   }
 }
@@ -81,17 +79,16 @@ void add_parameters(ParameterLayout& plan, const PlanInput& input, Size l, const
 void fill_buckets(ParameterLayout& plan, const PlanInput& input,
                   const std::set<Size>& first_units) {
   const bool one_unit_each = sharding_on(input.strategy, input.mesh).parameters;
+  const AxisSet sharding = shard_axes(input.strategy, input.mesh);
   for (Size u = static_cast<Size>(plan.units.size()) - 1; u >= 0; --u) {
     const Size elements = plan.units[u].place.count;
     const bool joins =
         !plan.buckets.empty() && !one_unit_each && !first_units.contains(u + 1) &&
-        plan.buckets.back().of_experts == plan.units[u].of_experts &&
+        plan.buckets.back().sums == plan.units[u].sums &&
         (plan.buckets.back().elements + elements) * size_of(input.state_type) <= input.bucket_bytes;
     if (!joins) {
-      const bool of_experts = plan.units[u].of_experts;
-      const RankSet sharing = of_experts ? RankSet::expert_shard : RankSet::shard;
-      const Cut shares{0, input.mesh.effective(axes_of(sharing, input))};
-      plan.buckets.push_back({{u, 0}, 0, of_experts, shares});
+      const AxisSet sums = plan.units[u].sums;
+      plan.buckets.push_back({{u, 0}, 0, sums, {0, sums & sharding}});
     }
     BucketPlan& bucket = plan.buckets.back();
     bucket.units = {u, bucket.units.count + 1};

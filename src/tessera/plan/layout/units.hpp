@@ -33,9 +33,8 @@ struct ParameterPlan {
   /// along `model` and is reduced there as well.
   bool partial_gradient = false;
   bool is_kernel = false;
-  Size experts = 0;  ///< Slot::experts
-  Cuts cuts{};       ///< by `model`, then by `expert`
-  Range place{};     ///< elements with padding, counted from the start of the bucket
+  Cuts cuts{};    ///< by `model`, then by `expert`
+  Range place{};  ///< elements with padding, counted from the start of the bucket
   Size bucket = 0;
 };
 
@@ -48,17 +47,19 @@ struct UnitPlan {
   /// From the first to the last element whose gradient is also reduced over `model`
   /// (ParameterPlan::partial_gradient), counted from the start of the bucket.
   Range partial_gradients{};
+  AxisSet sums{};  ///< the axes over which gradients are summed; none splits its parameters
   Size bucket = 0;
-  bool of_experts = false;  ///< `expert` splits its parameters and does not reduce gradients
 };
 
 /// A run of units whose gradients are reduced, and whose parameters are gathered, in one call: a
 /// tensor of one dimension. Strategies shard buckets: each rank keeps one balanced part.
 struct BucketPlan {
-  Range units{};            ///< positions in ParameterLayout::units
-  Size elements = 0;        ///< with padding
-  bool of_experts = false;  ///< all its units are of experts; calls are over for_experts()
-  Cut shares{};             ///< by the axes over which the strategy shards it, as one
+  Range units{};      ///< positions in ParameterLayout::units
+  Size elements = 0;  ///< with padding
+  AxisSet sums{};     ///< UnitPlan::sums of all its units
+  Cut shares{};       ///< by the axes over which the strategy shards it, as one
+  /// Returns the axes of the ranks that have the same share.
+  AxisSet replicas() const { return sums - shares.axes; }
 };
 
 /// The parameters of the layers of a stage, in order. A unit is a run of parameters, and a bucket

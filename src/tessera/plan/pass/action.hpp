@@ -13,7 +13,6 @@
 
 #include <tessera/base/match.hpp>
 #include <tessera/comm/operation.hpp>
-#include <tessera/plan/layout/rank_set.hpp>
 #include <tessera/plan/layout/slot.hpp>
 
 namespace tessera {
@@ -88,7 +87,6 @@ struct Move {
   SlotId from = no_slot, to = no_slot;
   SlotId scratch = no_slot;              ///< for packed messages
   std::size_t axis = 0;                  ///< of the mesh
-  RankSet ranks = RankSet::model;        ///< the ranks along it
   std::optional<Operation> operation{};  ///< none if the move is local
   bool operator==(const Move&) const = default;
 };
@@ -97,9 +95,9 @@ struct Move {
 struct Message {
   bool sends = false;  ///< false: receives
   SlotId tensor = no_slot;
-  RankSet ranks = RankSet::pipeline;
-  Size peer = -1;  ///< the other stage; -1: the next or the previous rank of `context`
-  Size tag = 0;    ///< the same for a tensor in every microbatch
+  AxisSet ranks{};  ///< the axis along which it goes
+  Size peer = -1;   ///< the other stage; -1: the next or the previous rank of `context`
+  Size tag = 0;     ///< the same for a tensor in every microbatch
   Phase phase = Phase::start;
   bool operator==(const Message&) const = default;
 };
@@ -107,7 +105,7 @@ struct Message {
 /// A call on the parameters or the gradient of a bucket.
 struct BucketMove {
   Size bucket = 0;  ///< position in ParameterLayout::buckets
-  RankSet ranks = RankSet::shard;
+  AxisSet ranks{};  ///< the axes along which the ranks of the call differ
   Phase phase = Phase::whole;
   bool operator==(const BucketMove&) const = default;
 };
@@ -133,8 +131,8 @@ struct Reduce : BucketMove {
 /// Sums UnitPlan::partial_gradients over `model`, where each rank added its own rows.
 struct ReduceRows {
   static constexpr std::string_view name = "reduce_rows";
-  static constexpr RankSet ranks = RankSet::model;
-  Size unit = 0;  ///< position in ParameterLayout::units
+  Size unit = 0;    ///< position in ParameterLayout::units
+  AxisSet ranks{};  ///< `model`
   bool operator==(const ReduceRows&) const = default;
 };
 
@@ -142,7 +140,7 @@ struct ReduceRows {
 
 /// Reduces a few numbers of the whole step.
 struct Scalars {
-  RankSet ranks = RankSet::mesh;
+  AxisSet ranks{};  ///< the axes along which the ranks of the call differ
   bool operator==(const Scalars&) const = default;
 };
 

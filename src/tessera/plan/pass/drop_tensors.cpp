@@ -82,7 +82,7 @@ class Dropping {
              (id == made.slots.begin && keeps_output_[made.layer]);
     const Slot &source = pass_.slot(made.source), &copy = pass_.slot(id);
     return !is_recomputed(made.source) &&
-           (are_terms(source.placements) || source.by_expert != copy.by_expert ||
+           (are_terms(source.placements) || source.sample_axes != copy.sample_axes ||
             id == pass_.last_copy());
   }
 

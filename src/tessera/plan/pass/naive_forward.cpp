@@ -15,18 +15,18 @@ NaivePass::NaivePass(const PlanInput& input, const std::vector<Layout>& along_mo
   const std::vector<Layout> along_context = context_layouts(input);
   for (std::size_t l = 0; l < layers_.size(); ++l) {
     const Layout &model = along_model[l], &context = along_context[l];
-    const bool by_expert = input.split_experts(layers_[l]) > 0;
+    const AxisSet samples = sample_axes(input, layers_[l]);
     const auto all = [&](const std::vector<Placement>& by_model,
                          const std::vector<Placement>& by_context) {
       std::vector<Placements> placements;
       for (std::size_t i = 0; i < by_model.size(); ++i)
-        placements.push_back(placed(by_model[i], by_context[i], by_expert));
+        placements.push_back(placed(by_model[i], by_context[i], samples));
       return placements;
     };
     at_.push_back({all(model.inputs, context.inputs),
                    all(model.input_gradients, context.input_gradients),
-                   placed(model.output, context.output, by_expert),
-                   placed(model.output_gradient, context.output_gradient, by_expert)});
+                   placed(model.output, context.output, samples),
+                   placed(model.output_gradient, context.output_gradient, samples)});
     const std::vector<Size>& inputs = layers_[l].inputs;
     needs_gradient_.push_back(!layers_[l].parameters.empty() ||
                               std::any_of(inputs.begin(), inputs.end(), [&](Size i) {

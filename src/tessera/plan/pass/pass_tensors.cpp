@@ -2,21 +2,11 @@
 #include <algorithm>
 
 #include <tessera/nn/layers/layer_row.hpp>
-#include <tessera/plan/grains.hpp>
 #include <tessera/plan/pass/pass_tensors.hpp>
 #include <tessera/tensor/redistribute_plan.hpp>
 #include <tessera/tensor/transition.hpp>
 
 namespace tessera::detail {
-namespace {
-
-RankSet ranks_along(const std::string& axis) {
-  if (axis == "model") return RankSet::model;
-  return axis == "context" ? RankSet::context : RankSet::expert;
-}
-
-}  // namespace
-
 bool is_sum(const Placements& terms, const Placements& whole) {
   for (std::size_t axis = 0; axis < terms.size(); ++axis)
     if (terms[axis] != whole[axis] && !(terms[axis].is_partial() && whole[axis].is_replicate()))
@@ -33,8 +23,7 @@ PassTensors::PassTensors(const PlanInput& input)
     : input_(input),
       batch_axes_(batch_axes(input.mesh)),
       samples_(first_microbatch_samples(input)),
-      own_samples_(microbatch_samples(input, 0, 0).count),
-      group_samples_(group_samples(input, input.batch_size, 0, 0)) {
+      most_samples_(input, input.batch_size, 0) {
   Size positions = input.model.input_positions;
   for (const LayerSpec& layer : input.model.layers) {
     positions = std::max({positions, layer.positions_of(0), layer.positions()});
@@ -43,10 +32,10 @@ PassTensors::PassTensors(const PlanInput& input)
   if (positions > 1) columns_ = 2;
 }
 
-Placements PassTensors::placed(Placement model, Placement context, bool by_expert) const {
+Placements PassTensors::placed(Placement model, Placement context, AxisSet samples) const {
   Placements placements = replicated(input_.mesh);
-  for (const std::string& axis : batch_axes_)
-    placements[*input_.mesh.find(axis)] = Placement::shard(0);
+  for (const std::size_t axis : batch_axes_)
+    placements[axis] = Placement::shard(samples.contains(axis) ? 0 : columns_);
   const auto place = [&](const char* name, Placement placement, int rows) {
     if (input_.mesh.size_of(name) == 1) return;
     if (placement.is_shard()) placement = Placement::shard(placement == by_rows ? rows : columns_);
@@ -54,33 +43,34 @@ Placements PassTensors::placed(Placement model, Placement context, bool by_exper
   };
   place("model", model, 0);
   place("context", context, 1);
-  place("expert", by_expert ? by_columns : by_rows, 0);
   return placements;
 }
 
 /// Returns the cuts of a tensor: samples by the axes of the batch, positions, rows as one, columns.
-Cuts PassTensors::cuts(const Placements& placements, Size columns,
-                       const std::vector<std::string>& batch) const {
+Cuts PassTensors::cuts(const Placements& placements, Size columns, AxisSet batch) const {
   Cuts cuts;
-  const auto add = [&](const std::string& name, bool of_columns, std::size_t joined = 1) {
-    const auto axis = input_.mesh.find(name);
-    if (!axis || !placements[*axis].is_shard()) return;
-    const int dimension = placements[*axis].dim();
-    if ((dimension == columns_) != of_columns) return;
-    const Size unit = of_columns && name == "expert" ? columns / experts_ : 1;
-    cuts.push_back({static_cast<std::size_t>(dimension), {*axis}, unit, joined});
+  const auto add = [&](AxisSet axes, bool of_columns, std::size_t joined = 1) {
+    for (const std::size_t axis : axes) {
+      if (!placements[axis].is_shard()) continue;
+      const int dimension = placements[axis].dim();
+      if ((dimension == columns_) != of_columns) continue;
+      const Size unit = of_columns && batch_axes_.contains(axis) ? columns / experts_ : 1;
+      cuts.push_back({static_cast<std::size_t>(dimension), {axis}, unit, joined});
+    }
   };
-  for (const std::string& name : batch) add(name, false);
-  add("context", false);
-  add("model", false, static_cast<std::size_t>(columns_));
-  for (const char* name : {"model", "expert", "context"}) add(name, true);
+  const AxisSet model = input_.mesh.axes_named({"model"}),
+                context = input_.mesh.axes_named({"context"});
+  add(batch, false);
+  add(context, false);
+  add(model, false, static_cast<std::size_t>(columns_));
+  for (const AxisSet axes : {model, batch_axes_, context}) add(axes, true);
   return cuts;
 }
 
 Size PassTensors::bytes_of(Slot slot) const {
   for (Cut& cut : slot.cuts) cut.shift = 0;
-  return num_elements(local_shape(slot, samples_of(slot.by_expert), input_.mesh, 0)) *
-         size_of(slot.type);
+  const Size samples = most_samples_.in(0, slot.sample_axes);
+  return num_elements(local_shape(slot, samples, input_.mesh, 0)) * size_of(slot.type);
 }
 
 SlotId PassTensors::add(std::string path, TensorRole role, Extent of,
@@ -98,8 +88,8 @@ SlotId PassTensors::add(std::string path, TensorRole role, Extent of, const Plac
             .type = type,
             .cuts = cuts(placements, of.columns, batch_axes_)};
   if (columns_ == 2) slot.shape.insert(slot.shape.begin() + 1, of.positions);
-  slot.by_expert = placement_along("expert", placements, input_.mesh) == Placement::shard(columns_);
-  slot.batch_cuts = batch_axes_.size() - (slot.by_expert ? 1 : 0);
+  for (const std::size_t axis : batch_axes_)
+    if (placements[axis].is_shard(0)) slot.sample_axes = slot.sample_axes | AxisSet{axis};
   pass_.slots.push_back(std::move(slot));
   return next_slot() - 1;
 }
@@ -113,13 +103,14 @@ void PassTensors::redistribute(SlotId from, SlotId to) {
     return accumulate(sum, to, false);
   }
   // Ranks with other samples move nothing to each other, so their axes do not cut here.
+  const AxisSet apart = before.sample_axes & after.sample_axes;
   const Size columns = after.shape.back();
   Shape shape = after.shape;
-  shape[0] = group_samples_;
+  shape[0] = most_samples_.in(0, apart);
   Placements now = before.placements;
-  for (const RedistributeStep& step :
-       plan_redistribute(shape, now, after.placements, input_.mesh, 0,
-                         [&](const Placements& p) { return cuts(p, columns, {"expert"}); })) {
+  for (const RedistributeStep& step : plan_redistribute(
+           shape, now, after.placements, input_.mesh, 0,
+           [&](const Placements& p) { return cuts(p, columns, batch_axes_ - apart); })) {
     now[step.axis] = step.to;
     const SlotId next = now == after.placements ? to
                                                 : add(after.path + ".moved", after.role,
@@ -129,13 +120,12 @@ void PassTensors::redistribute(SlotId from, SlotId to) {
 }
 
 void PassTensors::move(SlotId from, SlotId to, std::size_t axis) {
-  const MovedBlock block =
-      moved_block(slot(from), slot(to), axis,
-                  samples_of(slot(from).by_expert || slot(to).by_expert), input_.mesh, 0);
+  const Size samples = most_samples_.in(0, slot(from).sample_axes & slot(to).sample_axes);
+  const MovedBlock block = moved_block(slot(from), slot(to), axis, samples, input_.mesh, 0);
   const Transition made = transition(block.before, block.after);
-  const Axis& along = input_.mesh.axes()[axis];
   SlotId scratch = no_slot;
-  if (packed_elements(block.before, block.after, block.shape, along.size, 0) > 0) {
+  if (packed_elements(block.before, block.after, block.shape, input_.mesh.axes()[axis].size, 0) >
+      0) {
     // An all-to-all packs the rank's own rows, other transitions the whole tensor.
     Placements packed = slot(from).placements;
     if (made != Transition::all_to_all)
@@ -145,7 +135,7 @@ void PassTensors::move(SlotId from, SlotId to, std::size_t axis) {
     scratch = add(slot(to).path + ".packed", TensorRole::scratch, extent_of(slot(to)), packed,
                   slot(from).type);
   }
-  emit(Move{from, to, scratch, axis, ranks_along(along.name), operation_of(made)});
+  emit(Move{from, to, scratch, axis, operation_of(made)});
 }
 
 bool PassTensors::rings(const LayerSpec& layer) const {
@@ -159,7 +149,7 @@ SlotId PassTensors::add_shifted(SlotId keys, TensorRole role, Size shift) {
   const SlotId id = add(like.path + (is_gradient ? ".gradient" : ""), role, extent_of(like),
                         like.placements, is_gradient ? input_.state_type : like.type);
   for (Cut& cut : pass_.slots.back().cuts)
-    if (cut.axes.front() == *input_.mesh.find("context")) cut.shift = shift % ring_size();
+    if (cut.axes == input_.mesh.axes_named({"context"})) cut.shift = shift % ring_size();
   return id;
 }
 
@@ -167,7 +157,7 @@ void PassTensors::pass_on(SlotId from, SlotId to, Phase phase) {
   for (const bool sends : {false, true})
     emit(Message{.sends = sends,
                  .tensor = sends ? from : to,
-                 .ranks = RankSet::context,
+                 .ranks = input_.mesh.axes_named({"context"}),
                  .tag = to,
                  .phase = phase});
 }

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include <tessera/nn/layers/layer_spec.hpp>
+#include <tessera/plan/grains.hpp>
 #include <tessera/plan/pass/pass.hpp>
 #include <tessera/plan/plan_input.hpp>
 #include <tessera/tensor/placement.hpp>
@@ -48,8 +49,12 @@ class PassTensors {
 
   /// Returns the placements of a tensor from its rows and columns along `model` and `context`
   /// (Layout). It is Shard(sample) along the axes of the batch. Rows along `context` are positions;
-  /// along `model`, samples and positions as one. `by_expert`: `expert` splits the columns.
-  Placements placed(Placement model, Placement context = by_rows, bool by_expert = false) const;
+  /// along `model`, samples and positions as one.
+  Placements placed(Placement model, Placement context = by_rows) const {
+    return placed(model, context, batch_axes_);
+  }
+  /// The same if only these axes of the batch split samples, and the others columns.
+  Placements placed(Placement model, Placement context, AxisSet samples) const;
 
   /// Adds a slot and returns its position. The first overload uses the state type for terms of a
   /// sum over ranks, the compute type for all other tensors.
@@ -78,16 +83,14 @@ class PassTensors {
   const PlanInput& input_;
 
  private:
-  Cuts cuts(const Placements& placements, Size columns,
-            const std::vector<std::string>& batch) const;
-  Size samples_of(bool by_expert) const { return by_expert ? group_samples_ : own_samples_; }
+  Cuts cuts(const Placements& placements, Size columns, AxisSet batch) const;
   void move(SlotId from, SlotId to, std::size_t axis);
 
-  std::vector<std::string> batch_axes_;
-  Size samples_;                      ///< samples of the first microbatch on all ranks together
-  Size own_samples_, group_samples_;  ///< those of rank 0, and of all ranks along `expert` with it
-  Size experts_ = 1;                  ///< experts of each layer of experts
-  int columns_ = 1;                   ///< dimension of the columns
+  AxisSet batch_axes_;
+  Size samples_;               ///< samples of the first microbatch on all ranks together
+  BatchSamples most_samples_;  ///< those of rank 0
+  Size experts_ = 1;           ///< experts of each layer of experts
+  int columns_ = 1;            ///< dimension of the columns
   PassPlan pass_;
   List list_ = &ChunkPass::forward;
 };

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
-#include <array>
 #include <map>
 #include <utility>
 
@@ -20,14 +19,13 @@ class Scheduler {
         pass_(pass),
         units_(parameters.units),
         buckets_(parameters.buckets),
-        sharding_(sharding_on(input.strategy, input.mesh)),
-        has_replicas_{has_several(RankSet::replica), has_several(RankSet::expert_replica)} {
+        sharding_(sharding_on(input.strategy, input.mesh)) {
     bucket_of_layer_.assign(input.model.layers.size(), none);
     for (const UnitPlan& unit : units_)
       for (Size l = unit.layers.begin; l < unit.layers.end(); ++l)
         if (!input.model.layers[l].parameters.empty()) bucket_of_layer_[l] = unit.bucket;
     rows_after_.assign(input.model.layers.size(), none);
-    if (input.mesh.size_of("model") > 1 && input.numerics.reproducible)
+    if (input.numerics.reproducible)
       for (std::size_t u = 0; u < units_.size(); ++u) {
         Size first = units_[u].parameters.begin;
         const Size end = units_[u].parameters.end();
@@ -44,19 +42,20 @@ class Scheduler {
   /// Lists a step.
   std::vector<ListedAction> step(const std::vector<PipelineAction>& list) {
     const bool has_loss = stage_ + 1 == shape_.stages;
-    if (has_loss && input_.model.ignore_index) add(CountTargets{{RankSet::batch}});
+    if (has_loss && input_.model.ignore_index) add(CountTargets{{replicating_axes(mesh())}});
     gather_first();
     repeated_.before = static_cast<Size>(actions_.size());
     for (const PipelineAction& action : list) add(action);
     finish_scatter();
     for (Size b = size() - 1; b >= 0; --b)
       if (has_replicas(b)) reduce(b, input_.overlap ? Phase::finish : Phase::whole);
-    if (input_.mesh.size_of("model") > 1 && !input_.numerics.reproducible)
+    if (!input_.numerics.reproducible)
       for (Size u = 0; u < static_cast<Size>(units_.size()); ++u)
-        if (units_[u].partial_gradients.count > 0) add(ReduceRows{u});
-    if (input_.looks_for_infinities()) add(CheckFinite{{RankSet::mesh}});
-    if (input_.clips_by_norm && input_.numerics.reproducible) add(FindLargest{{RankSet::split}});
-    if (input_.clips_by_value || input_.clips_by_norm) add(Clip{{RankSet::split}});
+        if (units_[u].partial_gradients.count > 0) reduce_rows(u);
+    if (input_.looks_for_infinities()) add(CheckFinite{{mesh().all_axes()}});
+    const AxisSet of_state = state_axes(input_.strategy, mesh());
+    if (input_.clips_by_norm && input_.numerics.reproducible) add(FindLargest{{of_state}});
+    if (input_.clips_by_value || input_.clips_by_norm) add(Clip{{of_state}});
     add(Update{});
     for (Size b = 0; sharding_.moments && !sharding_.parameters && b < size(); ++b) gather(b);
     return std::move(actions_);
@@ -81,10 +80,10 @@ class Scheduler {
 
  private:
   Size size() const { return static_cast<Size>(buckets_.size()); }
-  bool has_several(RankSet ranks) const {
-    return input_.mesh.group_size(axes_of(ranks, input_)) > 1;
+  const MeshShape& mesh() const { return input_.mesh; }
+  bool has_replicas(Size bucket) const {
+    return mesh().group_size(buckets_[bucket].replicas()) > 1;
   }
-  bool has_replicas(Size bucket) const { return has_replicas_[buckets_[bucket].of_experts]; }
 
   /// Sets the number of the microbatch of the next actions. `listed` is its number among the listed
   /// ones: with a repetition, the second listed one is the last of all.
@@ -127,20 +126,20 @@ class Scheduler {
         sends ? consumer_of({stage_, pass}, shape_) : producer_of({stage_, pass}, shape_);
     for (const auto& [slot, tag] : sends ? (is_forward ? of.outputs : of.input_gradients)
                                          : (is_forward ? of.inputs : of.output_gradients))
-      add(Message{sends, slot, RankSet::pipeline, other->stage, tag, phase});
+      add(Message{sends, slot, mesh().axes_named({"pipeline"}), other->stage, tag, phase});
   }
 
   void add(Action action) { actions_.push_back({std::move(action), microbatch_}); }
   void gather(Size bucket, Phase phase = Phase::whole) {
-    add(Gather{on(bucket, RankSet::shard, phase)});
+    add(Gather{{bucket, buckets_[bucket].shares.axes, phase}});
   }
   void reduce_scatter(Size bucket, Phase phase = Phase::whole) {
-    add(ReduceScatter{on(bucket, RankSet::shard, phase)});
+    add(ReduceScatter{{bucket, buckets_[bucket].shares.axes, phase}});
   }
-  void reduce(Size bucket, Phase phase) { add(Reduce{on(bucket, RankSet::replica, phase)}); }
-  BucketMove on(Size bucket, RankSet ranks, Phase phase) const {
-    return {bucket, buckets_[bucket].of_experts ? for_experts(ranks) : ranks, phase};
+  void reduce(Size bucket, Phase phase) {
+    add(Reduce{{bucket, buckets_[bucket].replicas(), phase}});
   }
+  void reduce_rows(Size unit) { add(ReduceRows{unit, mesh().axes_named({"model"})}); }
 
   bool last_microbatch() const { return microbatch_ + 1 == input_.microbatches; }
 
@@ -175,7 +174,7 @@ class Scheduler {
       add(planned[i]);
       if (const auto* backward = std::get_if<Backward>(&planned[i]))
         if (backward->gradients != Gradients::of_inputs && rows_after_[backward->layer] != none)
-          add(ReduceRows{rows_after_[backward->layer]});
+          reduce_rows(rows_after_[backward->layer]);
     }
     if (!is_backward) return;
     reduce_after(complete, of.kind);
@@ -265,7 +264,6 @@ class Scheduler {
   const std::vector<UnitPlan>& units_;
   const std::vector<BucketPlan>& buckets_;
   Sharding sharding_;
-  std::array<bool, 2> has_replicas_;  ///< of other parameters, and of those of experts
   std::vector<Size> bucket_of_layer_;
   /// The unit whose partial gradients are complete after the backward pass of a layer in each
   /// microbatch, by layer. In a fixed order of sums, ranks of `model` add up before microbatches.
