@@ -138,7 +138,8 @@ struct MemoryResult {
 /// FLOP rates of a step; unknown ones have no value.
 struct ComputeResult {
   double flops_per_step = 0, gemm_peak_flops_per_second = 0;
-  std::optional<double> flops_per_second, flops_per_second_per_rank;
+  std::optional<double> flops_per_second, flops_per_second_per_rank, vendor_peak_flops_per_second,
+      vendor_mfu;
 
   /// Sets the rates of a step of this length.
   void set_step(double seconds, Size ranks);
@@ -149,6 +150,8 @@ struct ComputeResult {
       "best square product, at the launch's start or next to the case");
     f("flops_per_second", v.flops_per_second);
     f("flops_per_second_per_rank", v.flops_per_second_per_rank);
+    f("vendor_peak_flops_per_second", v.vendor_peak_flops_per_second, "from limits");
+    f("vendor_mfu", v.vendor_mfu, "rate over the vendor's peak");
   }
 };
 

@@ -168,12 +168,15 @@ bool add_plan(CaseResult& result, const Plan& plan, const Limits& limits) {
   return !planned.predicted_oom;
 }
 
-ComputeResult flop_rates(const Plan& plan, double gemm_peak, std::optional<double> seconds) {
+ComputeResult flop_rates(const Plan& plan, double gemm_peak, std::optional<double> vendor_peak,
+                         std::optional<double> seconds) {
   const auto ranks = static_cast<double>(plan.input.mesh.num_ranks());
   ComputeResult rates;
   rates.flops_per_step = plan.flops.total();
   rates.gemm_peak_flops_per_second = gemm_peak * ranks;
-  if (seconds) rates.set_step(*seconds, plan.input.mesh.num_ranks());
+  if (vendor_peak) rates.vendor_peak_flops_per_second = *vendor_peak * ranks;
+  if (!seconds) return rates;
+  rates.set_step(*seconds, plan.input.mesh.num_ranks());
   return rates;
 }
 
@@ -181,6 +184,7 @@ void ComputeResult::set_step(double seconds, Size ranks) {
   const double rate = flops_per_step / seconds;
   flops_per_second = rate;
   flops_per_second_per_rank = rate / static_cast<double>(ranks);
+  if (vendor_peak_flops_per_second) vendor_mfu = rate / *vendor_peak_flops_per_second;
 }
 
 Prediction prediction_of(const SimulatedStep& step, const std::string& machine,

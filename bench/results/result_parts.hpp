@@ -32,8 +32,10 @@ bool fits(Size bytes, const Limits& limits);
 /// fit into memory.
 bool add_plan(CaseResult& result, const Plan& plan, const Limits& limits);
 
-/// Returns the FLOP rates of a step of this length, if it is known. `gemm_peak` is that of a rank.
-ComputeResult flop_rates(const Plan& plan, double gemm_peak, std::optional<double> seconds = {});
+/// Returns the FLOP rates of a step of this length, and their shares of the peaks of a rank:
+/// `gemm_peak` as measured, `vendor_peak` as the vendor states.
+ComputeResult flop_rates(const Plan& plan, double gemm_peak, std::optional<double> vendor_peak,
+                         std::optional<double> seconds);
 
 Prediction prediction_of(const SimulatedStep& step, const std::string& machine,
                          bool oversubscribed);

@@ -81,7 +81,8 @@ void CaseRounds::warm_up() {
 bool CaseRounds::verify_and_instrument(const FoundReference& reference) {
   const MeasureRules& rules = study_.measure;
   const auto check = [this] { check_time(); };
-  result_.compute = flop_rates(run_->plan(), gemm_peak_);
+  result_.compute = flop_rates(run_->plan(), gemm_peak_, study_.limits.vendor_peak_flops_per_second,
+                               std::nullopt);
   context_.abort_record.enter("verification");
   if (!verify(reference)) return false;
   context_.abort_record.enter("warm-up");

@@ -2,9 +2,11 @@
 #include "run/launch.hpp"
 
 #include <algorithm>
+#include <cstdlib>
 #include <iterator>
 #include <random>
 #include <set>
+#include <thread>
 
 #include <fmt/format.h>
 
@@ -16,6 +18,7 @@
 #include <tessera/comm/share_json.hpp>
 #include <tessera/predict/machine_file.hpp>
 #include <tessera/process/host_info.hpp>
+#include <tessera/process/log.hpp>
 #include <tessera/process/outcome.hpp>
 #include <tessera/process/provenance.hpp>
 
@@ -50,6 +53,18 @@ std::string launch_name(const nlohmann::json& first_rank, std::string time) {
                      first_rank.at("process").get<int>());
 }
 
+/// Returns the load of rank 0's machine in the last minute, or null if the system does not tell it.
+/// Warns about a busy machine, on which times mean little.
+nlohmann::json load_average() {
+  double load = 0;
+  if (getloadavg(&load, 1) != 1) return nullptr;
+  const unsigned processors = std::thread::hardware_concurrency();
+  if (processors > 0 && load > processors)
+    log_warning(
+        fmt::format("this machine is busy: load {:.1f} on {} processors", load, processors));
+  return load;
+}
+
 nlohmann::json first_document(const Runtime& runtime, const Study& study, const Communicator& world,
                               const Topology& topology) {
   nlohmann::json document{
@@ -57,9 +72,11 @@ nlohmann::json first_document(const Runtime& runtime, const Study& study, const 
       {"ranks", world.size()},
       {"seed", study.seed},
       {"order", nlohmann::json::array()},
+      {"load_average", load_average()},
       {"provenance",
        collect_provenance(runtime, message_library(world.backend()), nodes_text(topology))},
       {"calibration", nlohmann::json::array()},
+      {"calibration_seconds", 0},
       {"machines", nlohmann::json::array()}};
   nlohmann::json& provenance = document["provenance"];
   provenance["placement"] = placement_json(gather_json(world, collect_rank_provenance(runtime)));
@@ -161,6 +178,7 @@ void LaunchState::measure_peak(const Case& point, const Study& study, const Comm
 
 void LaunchState::measure_machines(const std::vector<const Case*>& cases, const Study& study,
                                    const Communicator& world) {
+  const Timer timer;
   std::map<GroupKey, ProductRates> rates;
   for (const Case* point : cases) {
     const MatmulPrecision precision = point->config.model.matmul_precision;
@@ -181,6 +199,7 @@ void LaunchState::measure_machines(const std::vector<const Case*>& cases, const 
     }
     sleep_until_all_arrive(study.limits);
   }
+  document_["calibration_seconds"] = timer.seconds();
 }
 
 const Machine* LaunchState::machine(const Case& point) const {

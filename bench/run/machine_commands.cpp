@@ -77,7 +77,8 @@ void simulate_case(const Case& point, const Study& study, const Machine& machine
   result.breakdown = breakdown;
   result.traffic = planned_traffic(plan);
   add_call_times(*result.traffic, plan, breakdown);
-  result.compute = flop_rates(plan, product_rate(machine, plan.input), step.step_seconds);
+  result.compute = flop_rates(plan, product_rate(machine, plan.input),
+                              study.limits.vendor_peak_flops_per_second, step.step_seconds);
   result.status = "ok";
   result.exit_code = 0;
 }
@@ -108,6 +109,7 @@ Json launch_document(const SimulateOptions& options, const Study& study, const M
                 {"seed", study.seed},
                 {"order", Json::array()},
                 {"calibration", Json::array()},
+                {"calibration_seconds", 0},
                 {"machines", Json::array({machine_json(machine)})},
                 {"simulated", machine_json(machine)},
                 {"provenance", build_provenance(options.arguments)}};

@@ -245,7 +245,9 @@ const Fields<Study>& rule_fields() {
     add_part(
         all,
         Fields<L>{{"limits.case_seconds", &L::case_seconds, "of a case", tessera::positive},
-                  {"limits.memory_bytes", &L::memory_bytes, "of a rank", size}},
+                  {"limits.memory_bytes", &L::memory_bytes, "of a rank", size},
+                  {"limits.vendor_peak_flops_per_second", &L::vendor_peak_flops_per_second,
+                   "of a rank", tessera::positive}},
         [](auto& s) -> auto& { return s.limits; });
     add_part(
         all,

@@ -45,6 +45,7 @@ struct MeasureRules {
 struct Limits {
   double case_seconds = 600;         ///< of a case with its set-up, and of a reference
   std::optional<Size> memory_bytes;  ///< device memory that a rank may use; unset: not predicted
+  std::optional<double> vendor_peak_flops_per_second;  ///< per rank, as its vendor states
 };
 
 /// Rules for verifying the losses of a case against those of a run that shards nothing.

@@ -59,6 +59,7 @@ def measured(study):
         Column("idle", lambda case: numbers.percent(case.share("idle")) if case.number("pipeline", "bubble") is not None else None),
         Column("comm. + idle", lambda case: numbers.percent(case.share("communication", "idle"))),
         Column("MFU", lambda case: numbers.percent(case.derived("mfu"))),
+        shown("of vendor peak", numbers.percent, "compute.vendor_mfu"),
         shown("memory", numbers.bytes_, f"memory.{'planned' if study.machine else 'measured'}_bytes"),
         shown("checkpoint", numbers.bytes_, "checkpoint.bytes"),
         shown("write", numbers.seconds, "checkpoint.write_seconds"),

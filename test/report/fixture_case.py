@@ -100,7 +100,8 @@ class FixtureCase:
             "breakdown": self.breakdown() if self.ok else None,
             "traffic": self.traffic() if self.reached else None,
             "memory": self.memory(),
-            "compute": {"flops_per_step": flops, "flops_per_second": rate, "gemm_peak_flops_per_second": peak},
+            "compute": {"flops_per_step": flops, "flops_per_second": rate, "gemm_peak_flops_per_second": peak,
+                        "vendor_mfu": None},
             "prediction": {"machine": "measured", "step_seconds": compute + exposed, "idle_seconds": 0.0,
                            "communication_seconds": exposed, "oversubscribed": self.ranks == 8},
         }  # fmt: skip
