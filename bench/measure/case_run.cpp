@@ -67,7 +67,7 @@ class TypedCaseRun final : public CaseRun {
     session_.begin_traffic();
     double stepping_seconds = 0;
     Reporter<T> reporter({.output = config_.output}, session_, config_.training.num_epochs,
-                         config_.training.num_epochs, {});
+                         config_.training.num_epochs);
     Size left = most_steps.value_or(std::numeric_limits<Size>::max());
     while (result.epochs < config_.training.num_epochs && left > 0) {
       const Timer stepping;

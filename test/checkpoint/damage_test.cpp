@@ -36,7 +36,6 @@ TrainingState state_of_damage_tests() {
           .layer_losses_so_far = {0.5, 0.125},
           .validations = {{1, 0.75, 2}, {2, 0.5, 1}},
           .validation_parts = {0.75, 0.5, 4, 2},
-          .routing_so_far = {7, 1, 2},
           .config = {{"a", 1}},
           .data = "[[1,2]]",
           .training = "a training"};

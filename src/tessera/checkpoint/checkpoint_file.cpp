@@ -13,8 +13,8 @@ namespace tessera {
 
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(LossScaleState, value, good_steps, skipped_steps)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(TrainingState, step, loss_scale, epoch_losses, losses_so_far,
-                                   layer_losses_so_far, validations, validation_parts,
-                                   routing_so_far, config, provenance, data, training)
+                                   layer_losses_so_far, validations, validation_parts, config,
+                                   provenance, data, training)
 
 namespace {
 

@@ -28,9 +28,6 @@ struct TrainingState {
   std::vector<std::array<double, 3>> validations{};
   /// Validation::parts of each validation, one after another.
   std::vector<double> validation_parts{};
-  /// The step of the latest record of metrics, and the sums of BatchFacts::routing since then;
-  /// empty without metrics or routers.
-  std::vector<double> routing_so_far{};
   nlohmann::json config = nullptr;      ///< resolved
   nlohmann::json provenance = nullptr;  ///< of the run that wrote it
   std::string data{};                   ///< sample_checksums()

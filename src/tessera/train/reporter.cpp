@@ -89,15 +89,14 @@ Speed Reporter<T>::speed(const Window& window, double stepping_seconds) const {
 
 template <class T>
 Reporter<T>::Reporter(const Reporting& reporting, TrainingSession<T>& session, Size epochs,
-                      Size epochs_left, const std::vector<double>& routing_so_far)
+                      Size epochs_left)
     : reporting_(reporting),
       session_(session),
       is_first_rank_(session.world().rank() == 0),
       first_step_(session.steps()),
       last_step_(session.steps() - session.batches_done() +
                  epochs_left * session.data().num_batches()),
-      epochs_(epochs),
-      last_record_(first_step_) {
+      epochs_(epochs) {
   shown_.steps_before = recorded_.steps_before = first_step_;
   check_same_everywhere(session.world(), "reporting.line", reporting.line ? 1 : 0);
   if (reporting.line) activity_.emplace("training: first steps");
@@ -112,11 +111,6 @@ Reporter<T>::Reporter(const Reporting& reporting, TrainingSession<T>& session, S
     const Size every = reporting.output.every_steps;
     const Size since_record = every > 0 ? first_step_ % every : session.batches_done();
     session.report_from(std::max(session.batches_done() - since_record, Size{0}));
-    last_record_ -= since_record;
-    // Other sums are of another record: this run writes them after other steps.
-    if (records_routing() && !routing_so_far.empty() &&
-        static_cast<Size>(routing_so_far.front()) == last_record_)
-      recorded_.sum.routing.assign(routing_so_far.begin() + 1, routing_so_far.end());
   }
   if (reporting.line) next_shown_ = first_step_ + first_shown(session.plan());
 }
@@ -147,7 +141,10 @@ void Reporter<T>::report(Size epoch, double stepping_seconds) {
     if (log_) log_->write_hashes(step, names, hashes);
   }
   if (!for_person && !for_files) return;
-  const double steps_until_next = make_report(for_person);
+  const auto [made, steps_until_next] =
+      session_.report(for_person && is_first_rank_ ? steps_until_shown() : 0);
+  shown_.add(made);
+  recorded_.add(made);
   if (for_person) {
     next_shown_ = steps_until_next < static_cast<double>(last_step_)
                       ? step + static_cast<Size>(steps_until_next)
@@ -156,28 +153,8 @@ void Reporter<T>::report(Size epoch, double stepping_seconds) {
   }
   if (for_files) {
     next_record_ = next_record();
-    last_record_ = step;
     if (log_) record(epoch, stepping_seconds);
   }
-}
-
-template <class T>
-double Reporter<T>::make_report(bool for_person) {
-  const auto [report, steps_until_next] =
-      session_.report(for_person && is_first_rank_ ? steps_until_shown() : 0);
-  shown_.add(report);
-  recorded_.add(report);
-  return steps_until_next;
-}
-
-template <class T>
-std::vector<double> Reporter<T>::routing_so_far() {
-  if (!records_routing()) return {};
-  make_report(false);
-  std::vector<double> sums{static_cast<double>(last_record_)};
-  const std::vector<double>& routing = recorded_.sum.routing;
-  sums.insert(sums.end(), routing.begin(), routing.end());
-  return sums;
 }
 
 template <class T>

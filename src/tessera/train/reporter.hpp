@@ -48,10 +48,8 @@ struct Reporting {
 template <class T>
 class Reporter {
  public:
-  /// Opens the files. `epochs_left` epochs will follow. `routing_so_far`: that of the checkpoint
-  /// from which the training resumes.
-  Reporter(const Reporting& reporting, TrainingSession<T>& session, Size epochs, Size epochs_left,
-           const std::vector<double>& routing_so_far);
+  /// Opens the files. `epochs_left` epochs will follow.
+  Reporter(const Reporting& reporting, TrainingSession<T>& session, Size epochs, Size epochs_left);
 
   /// Returns true if a report is due after the steps that are made.
   bool is_due() const {
@@ -59,8 +57,6 @@ class Reporter {
   }
   /// Makes a report that is due. `stepping_seconds` is the time in steps so far.
   void report(Size epoch, double stepping_seconds);
-  /// Returns TrainingState::routing_so_far.
-  std::vector<double> routing_so_far();
   /// Writes the result of a validation.
   void validated(Size epoch, const Validation& result);
   /// Returns why files are incomplete; "" if they are complete, and on ranks other than 0.
@@ -84,11 +80,6 @@ class Reporter {
     const OutputConfig& output = reporting_.output;
     return !output.hashes.empty() && session_.steps() % output.hash_every_steps == 0;
   }
-  /// Adds a report of the steps since the latest one. Returns the steps until the next progress.
-  double make_report(bool for_person);
-  bool records_routing() const {
-    return reporting_.output.enabled() && sums_of(session_.plan().input.model).routing > 0;
-  }
   double steps_until_shown() const;
   Size next_record() const;
   void show(Size epoch, double stepping_seconds);
@@ -100,7 +91,6 @@ class Reporter {
   TrainingSession<T>& session_;
   bool is_first_rank_;
   Size first_step_, last_step_, epochs_;
-  Size last_record_;               ///< the step after which the present record began
   std::optional<MetricsLog> log_;  ///< on rank 0
   Timer clock_;
   std::optional<Activity> activity_;  ///< with a line

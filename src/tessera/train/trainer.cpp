@@ -213,8 +213,7 @@ TrainingMetrics Trainer<T>::train(const Plan& plan, const MakeData& make_data,
   session_->begin_traffic();
   const Size epochs = config_.training.num_epochs;
   Reporter<T> reporter(reporting_, *session_, epochs,
-                       epochs - static_cast<Size>(metrics.epoch_losses.size()),
-                       state.routing_so_far);
+                       epochs - static_cast<Size>(metrics.epoch_losses.size()));
   try {
     run_epochs(observe, metrics, reporter);
   } catch (const Error& error) {
@@ -302,7 +301,7 @@ void Trainer<T>::attempt(TrainingMetrics& metrics, bool is_last,
 }
 
 template <class T>
-void Trainer<T>::save(TrainingMetrics& metrics, Reporter<T>& reporter, bool is_last) {
+void Trainer<T>::save(TrainingMetrics& metrics, bool is_last) {
   const Activity activity("writing a checkpoint");
   TrainingState state;
   state.step = session_->steps();
@@ -313,7 +312,6 @@ void Trainer<T>::save(TrainingMetrics& metrics, Reporter<T>& reporter, bool is_l
     state.layer_losses_so_far.insert(state.layer_losses_so_far.end(), losses.layers.begin(),
                                      losses.layers.end());
   }
-  state.routing_so_far = reporter.routing_so_far();
   for (const EpochValidation& one : metrics.validations) {
     state.validations.push_back(
         {static_cast<double>(one.epoch), one.result.loss, one.result.solution_error.value_or(NAN)});

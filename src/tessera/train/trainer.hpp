@@ -167,7 +167,7 @@ class Trainer {
   void open_saves();
   void read_checkpoint(const std::string& path, const TrainingState& state,
                        TrainingMetrics& metrics);
-  void save(TrainingMetrics& metrics, Reporter<T>& reporter, bool is_last);
+  void save(TrainingMetrics& metrics, bool is_last);
   void attempt(TrainingMetrics& metrics, bool is_last, const std::function<void()>& write);
   using TakeRows = std::function<void(Size first_sample, const Matrix<const T>& prediction)>;
   void check_trained() const;

@@ -163,12 +163,12 @@ struct Trainer<T>::Epochs {
     move = schedule.after_step(session.steps(), store.written_saves());
     if (store.is_ready(schedule.written_everywhere())) pause([this] { finish_save(); });
     if (move != NextMove::go_on && !ends_epoch())
-      pause([this] { trainer.save(metrics, reporter, move == NextMove::stop); });
+      pause([this] { trainer.save(metrics, move == NextMove::stop); });
   }
 
   void save_after_epoch() {
     const bool ends = move == NextMove::stop || (is_over() && trainer.checkpointing_.config.at_end);
-    if (ends || is_best || move == NextMove::save) trainer.save(metrics, reporter, ends);
+    if (ends || is_best || move == NextMove::save) trainer.save(metrics, ends);
   }
 
   void finish_save() {
