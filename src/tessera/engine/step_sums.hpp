@@ -28,9 +28,8 @@ class StepSums {
  public:
   StepSums(const PlanInput& input, const StagePlan& stage, const PlanCommunicators& communicators);
 
-  /// Returns the loss sums of some microbatches of a batch, one for each term: the microbatches
-  /// have the numbers of PlanInput::loss_sums(), and the batches of a validation follow those of an
-  /// epoch.
+  /// Returns the loss sums of some of the PlanInput::loss_sums() microbatches of a batch: one sum
+  /// for each term of each microbatch. The batches of a validation follow those of an epoch.
   Vector<double> losses(Size batch, Range microbatches) const;
   /// Returns the sums of squares of the errors and of the exact solutions; empty if no solution is
   /// compared.
@@ -40,7 +39,7 @@ class StepSums {
   /// Returns the numbers of targets that count in an evaluation and in its latest microbatch; empty
   /// if all count.
   const Vector<double>& evaluated() const { return evaluated_; }
-  /// Returns the squared norm of the gradient in its first element, with room for the partial sums.
+  /// Returns the partial sums of the squared norm of the gradient. The first one becomes the norm.
   const Vector<double>& norm() const { return norm_; }
   /// Returns the flag that is not 0 if an element of the gradient is not finite.
   const Vector<double>& finite() const { return finite_; }
