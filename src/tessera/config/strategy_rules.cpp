@@ -34,8 +34,9 @@ void check_rule(const std::string& path, const std::string& name,
     if (!contains(known_axes, axis))
       reject(path, axes, to_toml(axis) + " " + must_be_one_of(axis, known_axes));
     if (!seen.insert(axis).second) reject(path, axes, "must not name an axis twice");
-    if (name == "batch" && axis != "data" && axis != "fsdp" && axis != "expert")
-      reject(path, axes, "may name only data, fsdp and expert, the axes that split the batch");
+    if (name == "batch" && !axis_row(axis).splits("batch"))
+      reject(path, axes,
+             "may name only " + join(defaults.at("batch")) + ", the axes that split the batch");
     if (name != "batch" && axis != "model") reject(path, axes, only_model);
   }
 }

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <array>
 #include <cstdint>
 #include <map>
 #include <string>
@@ -11,15 +10,12 @@
 #include <tessera/config/config.hpp>
 #include <tessera/nn/models/model_spec.hpp>
 #include <tessera/plan/layout/strategy.hpp>
+#include <tessera/tensor/mesh_axes.hpp>
 #include <tessera/tensor/mesh_shape.hpp>
 
 /// Rules between strategy, mesh axes, parameters and batch. All functions that check throw
 /// ConfigError with the key or the entry of a table. The plan checks that a bias fits its kernel.
 namespace tessera {
-
-/// Mesh axes, slowest first. A mesh made from sizes arranges them in this order.
-inline constexpr std::array<std::string_view, 6> known_axes{"pipeline", "data",    "fsdp",
-                                                            "expert",   "context", "model"};
 
 /// Rejects rules that no mesh allows: unknown names, and axes that a name cannot use.
 void check_mesh_rules(const std::string& key,

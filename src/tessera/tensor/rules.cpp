@@ -6,18 +6,17 @@
 
 #include <tessera/base/error.hpp>
 #include <tessera/base/text.hpp>
+#include <tessera/tensor/mesh_axes.hpp>
 #include <tessera/tensor/rules.hpp>
 
 namespace tessera {
 
 MeshRules default_rules() {
-  return {{"batch", {"data", "fsdp", "expert"}},
-          {"embed", {}},
-          {"experts", {"model"}},
-          {"heads", {"model"}},
-          {"mlp", {"model"}},
-          {"modes", {"model"}},
-          {"vocab", {"model"}}};
+  std::vector<std::string> of_batch;
+  for (const AxisRow& axis : mesh_axes)
+    if (axis.splits("batch")) of_batch.emplace_back(axis.name);
+  return {{"batch", of_batch}, {"embed", {}},        {"experts", {"model"}}, {"heads", {"model"}},
+          {"mlp", {"model"}},  {"modes", {"model"}}, {"vocab", {"model"}}};
 }
 
 const std::vector<std::string>& axes_of(const MeshRules& rules, const std::string& logical) {

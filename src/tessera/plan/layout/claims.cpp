@@ -1,22 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
-#include <array>
 
 #include <tessera/plan/layout/claims.hpp>
+#include <tessera/tensor/mesh_axes.hpp>
 
 namespace tessera {
 namespace {
 
-/// The dimensions that an axis splits, the first one first. "": the columns that each layer names
-/// itself, such as mlp, if the layer has no columns with a name of their own.
-constexpr std::array<std::string_view, 5> of_model{"heads", "vocab", "modes", "experts", ""};
-constexpr std::array<std::string_view, 3> of_context{"positions", "modes", "slots"};
+constexpr auto of_model = axis_row("model").claims, of_context = axis_row("context").claims;
 
-/// Returns those of the indices that have this dimension.
+/// Returns the indices that have a dimension of AxisRow::claims.
 std::string with_dimension(std::string_view indices, std::string_view dimension) {
   std::string found;
+  if (dimension.empty()) return found;
   for (const char index : indices)
-    if (dimension_of(index) == dimension) found.push_back(index);
+    if (dimension_of(index) == (dimension == own_columns ? "" : dimension)) found.push_back(index);
   return found;
 }
 

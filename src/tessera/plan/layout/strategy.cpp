@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <tessera/plan/layout/strategy.hpp>
+#include <tessera/tensor/mesh_axes.hpp>
 
 namespace tessera {
 namespace {
@@ -16,10 +17,12 @@ std::vector<Size> divisors_of(Size n) {
 
 }  // namespace
 
-AxisSet batch_axes(const MeshShape& mesh) { return mesh.axes_named({"data", "fsdp", "expert"}); }
+AxisSet batch_axes(const MeshShape& mesh) {
+  return axes_where(mesh, [](const AxisRow& row) { return row.splits("batch"); });
+}
 
 AxisSet replicating_axes(const MeshShape& mesh) {
-  return batch_axes(mesh) | mesh.axes_named({"context"});
+  return axes_where(mesh, [](const AxisRow& row) { return row.repeats_parameters; });
 }
 
 AxisSet shard_axes(Strategy strategy, const MeshShape& mesh) {
@@ -33,7 +36,10 @@ AxisSet replica_axes(Strategy strategy, const MeshShape& mesh) {
 }
 
 AxisSet state_axes(Strategy strategy, const MeshShape& mesh) {
-  return shard_axes(strategy, mesh) | mesh.axes_named({"expert", "model", "pipeline"});
+  const auto splits_parameters = [](const AxisRow& row) {
+    return !row.repeats_parameters || row.splits("experts");
+  };
+  return shard_axes(strategy, mesh) | axes_where(mesh, splits_parameters);
 }
 
 AxisSet loss_axes(const MeshShape& mesh) {
