@@ -41,6 +41,14 @@ train pipeline 4 --mesh pipeline=2,data=2 --set training.microbatches=4 \
   --set distributed.schedule=zero_bubble --set output.hash_every_steps=2
 expect 2 "the same bits in 2 steps (2 to 4); 2 steps, from 1 on, in one only" one pipeline
 
+# Ranks that split experts hash all of them. At this rate no parameter changes.
+for mesh in data expert; do
+  train $mesh 2 --mesh $mesh=2 --strategy data --set numerics.reproducible=false --set model.transformer.experts=4 \
+    --set training.learning_rate=1e-30
+  grep -o '"block1/fc1/kernel":"[0-9a-f]*"' $mesh >kernel_by_$mesh
+done
+cmp kernel_by_data kernel_by_expert || fail "experts on one rank and on two must have one hash"
+
 # A training that moves to another mesh leaves no trace.
 train moved 2 --mesh data=2 --set checkpoint.directory=saves --set training.num_epochs=1
 train moved 4 --mesh fsdp=4 --strategy fsdp --set checkpoint.directory=saves --resume

@@ -17,14 +17,16 @@ StateHashes<T>::StateHashes(const Plan& plan, const Mesh& mesh, const Engine<T>&
         number[path_of(layer, parameter) + suffix] = names_.size();
         names_.push_back(path_of(layer, parameter) + suffix);
       }
-  // Replicas and copies along `model` have the same elements.
-  if (input.mesh.coordinate(mesh.rank(), replica_axes(input.strategy, input.mesh)) == 0)
-    for (const TensorRole role : {TensorRole::gradient, TensorRole::parameter})
-      for (LocalTensor<StateOf<T>>& tensor : local_tensors(plan, mesh.rank(), engine, role))
-        if (tensor.counts && tensor.owned.count > 0) {
-          const std::size_t name = number.at(tensor.slot.path);
-          parts_.push_back({std::move(tensor), name});
-        }
+  const ParameterLayout& layout = plan.stage(mesh.rank()).parameters;
+  for (const TensorRole role : {TensorRole::gradient, TensorRole::parameter})
+    for (LocalTensor<StateOf<T>>& tensor : local_tensors(plan, mesh.rank(), engine, role)) {
+      const Size bucket = layout.parameters[tensor.slot.parameter].bucket;
+      const AxisSet replicas = layout.buckets[bucket].replicas();
+      if (input.mesh.coordinate(mesh.rank(), replicas) > 0) continue;
+      if (!tensor.counts || tensor.owned.count == 0) continue;
+      const std::size_t name = number.at(tensor.slot.path);
+      parts_.push_back({std::move(tensor), name});
+    }
   if (plan.input.mesh.coordinate(mesh.rank(), "model") == 0)
     losses_ = {first_loss_sum(input, mesh.rank()), input.microbatches};
   sums_ = allocate_zeros<std::int64_t>("tessera::hashes", static_cast<Size>(names_.size()));
