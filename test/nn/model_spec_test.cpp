@@ -147,7 +147,7 @@ TEST(Flops, AreThoseOfTheClosedForm) {
 }
 
 /// "m n k times launches; ..."
-std::string text_of(const std::vector<GemmShape>& products) {
+std::string shapes_text(const std::vector<GemmShape>& products) {
   std::string text;
   for (const GemmShape& p : products)
     text += fmt::format("{} {} {} {} {}; ", p.m, p.n, p.k, p.times, p.launches);
@@ -158,9 +158,9 @@ std::string text_of(const std::vector<GemmShape>& products) {
 void expect_products(const LayerSpec& layer, Size samples, const GemmShape& y) {
   SCOPED_TRACE(row_of(layer).name);
   const LayerProducts found = layer_products(layer, samples);
-  EXPECT_EQ(text_of(found.forward), text_of({y}));
-  EXPECT_EQ(text_of(found.backward),
-            text_of({{y.k, y.n, y.m, y.times, y.launches}, {y.m, y.k, y.n, y.times, y.launches}}));
+  EXPECT_EQ(shapes_text(found.forward), shapes_text({y}));
+  EXPECT_EQ(shapes_text(found.backward), shapes_text({{y.k, y.n, y.m, y.times, y.launches},
+                                                      {y.m, y.k, y.n, y.times, y.launches}}));
   EXPECT_TRUE(is_kernel(layer, 0));
 }
 
@@ -173,8 +173,8 @@ TEST(Products, FollowFromExpressions) {
     dense.sizes.emplace('p', positions);
     expect_products(dense, samples, {samples * positions, out, in});
     dense.inputs = {LayerSpec::data};  // x has no gradient
-    EXPECT_EQ(text_of(layer_products(dense, samples).backward),
-              text_of({{in, out, samples * positions}}));
+    EXPECT_EQ(shapes_text(layer_products(dense, samples).backward),
+              shapes_text({{in, out, samples * positions}}));
 
     LayerSpec grouped = linear("y", "u", 0, {"kernel", {experts, in, out}, {"", "", ""}});
     grouped.sizes.emplace('k', positions);
@@ -191,16 +191,6 @@ TEST(Products, FollowFromExpressions) {
     modes.tiling.batches = true;
     expect_products(modes, samples, {samples, 2 * out, 2 * out, count, (count + 2) / 3});
   }
-}
-
-TEST(Products, OthersHaveNoKernel) {
-  for (const LayerSpec& layer :
-       {pointwise("y", "u", 0, 5, Activation::relu, "mlp"), layer_norm("y", "u", 0, 5, "embed"),
-        embedding("y", "u", 5, 4, 3, 0), jet_activation("y", "u", 0, 5, Activation::tanh, "mlp")})
-    for (std::size_t p = 0; p < layer.parameters.size(); ++p) {
-      EXPECT_FALSE(is_kernel(layer, p)) << row_of(layer).name;
-      EXPECT_TRUE(layer_products(layer, 2).forward.empty());
-    }
 }
 
 // Backward computes the slopes of tanh and sigmoid from their values.
