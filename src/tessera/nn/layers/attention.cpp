@@ -136,8 +136,8 @@ class Attention {
             const Heads<State> sum = query_sums(heads, output(block.queries), block.queries);
             const bool is_first = block.is_first && call_.ring.is_first;
             detail::add_to_softmax<T>(scores, p.rows(), sum.rows(), d_, is_first);
-            multiply(heads, Trans::no, Trans::no, p, value(heads, block.keys), is_first ? 0 : 1,
-                     sum);
+            multiply(heads, Trans::no, Trans::no, p, key_or_value(heads, 1, block.keys),
+                     is_first ? 0 : 1, sum);
           },
           [&](const SampleRows& queries) {
             if (!call_.ring.is_last) return;
@@ -171,7 +171,7 @@ class Attention {
             const Heads<const T> q = part(call_.inputs[0], 3, 0, heads, block.queries);
             multiply(heads, Trans::yes, Trans::no, p, dy, 1, key_gradient(heads, 1, block));
             multiply(heads, Trans::yes, Trans::no, ds, q, 1, key_gradient(heads, 0, block));
-            multiply(heads, Trans::no, Trans::no, ds, key(heads, block.keys),
+            multiply(heads, Trans::no, Trans::no, ds, key_or_value(heads, 0, block.keys),
                      block.is_first && call_.ring.is_first ? 0 : 1, dq_sums(heads, block.queries));
           },
           [&](const SampleRows& queries) {
@@ -210,7 +210,7 @@ class Attention {
   Scores scores_of(const HeadGroup& heads, const AttentionBlock& block) const {
     const Heads<State> s = squares<State>(0, block);
     multiply(heads, Trans::no, Trans::yes, part(call_.inputs[0], 3, 0, heads, block.queries),
-             key(heads, block.keys), 0, s);
+             key_or_value(heads, 0, block.keys), 0, s);
     return {s.rows(),
             heads.count,
             block.queries.count,
@@ -225,7 +225,7 @@ class Attention {
                                                 const Heads<const T>& dy) const {
     const Scores scores = scores_of(heads, block);
     const Heads<State> dp = squares<State>(1, block);
-    multiply(heads, Trans::no, Trans::yes, dy, value(heads, block.keys), 0, dp);
+    multiply(heads, Trans::no, Trans::yes, dy, key_or_value(heads, 1, block.keys), 0, dp);
     const Heads<T> p = probabilities(block);
     Heads<T> ds = squares<T>(1, block);  // overwrites dp
     if constexpr (is_half_v<T>)
@@ -250,13 +250,10 @@ class Attention {
     return {block_of(of, rows, {(of_head * heads.head + number) * d_, d_}),
             heads.next(of, rows, of_head * d_)};
   }
-  Heads<const T> key(const HeadGroup& heads, const SampleRows& rows) const {
-    return has_keys_ ? part(call_.inputs[1], 2, 0, heads, rows)
-                     : part(call_.inputs[0], 3, 1, heads, rows);
-  }
-  Heads<const T> value(const HeadGroup& heads, const SampleRows& rows) const {
-    return has_keys_ ? part(call_.inputs[1], 2, 1, heads, rows)
-                     : part(call_.inputs[0], 3, 2, heads, rows);
+  /// Returns the keys (number 0) or values (1).
+  Heads<const T> key_or_value(const HeadGroup& heads, Size number, const SampleRows& rows) const {
+    return has_keys_ ? part(call_.inputs[1], 2, number, heads, rows)
+                     : part(call_.inputs[0], 3, 1 + number, heads, rows);
   }
   /// Returns the largest scores and sums of the softmax.
   Heads<State> statistics_of(const HeadGroup& heads, const SampleRows& queries) const {

@@ -50,12 +50,6 @@ bool shapes_agree(const LayerSpec& layer) {
   return true;
 }
 
-double sum(const std::vector<GemmShape>& products) {
-  double flops = 0;
-  for (const GemmShape& product : products) flops += product.flops();
-  return flops;
-}
-
 }  // namespace
 
 Size ModelSpec::num_parameters() const {
@@ -133,8 +127,8 @@ PassCount count_flops(const std::vector<LayerSpec>& layers, Size samples) {
   PassCount count;
   for (const LayerSpec& layer : layers) {
     const LayerProducts products = layer_products(layer, samples);
-    count.forward += sum(products.forward);
-    count.backward += sum(products.backward);
+    for (const GemmShape& product : products.forward) count.forward += product.flops();
+    for (const GemmShape& product : products.backward) count.backward += product.flops();
   }
   return count;
 }
