@@ -162,12 +162,6 @@ TEST(Layouts, ModesOfAFieldFollowTheirRule) {
             "lift all_reduce");
   input.rules["modes"] = {};
   EXPECT_EQ(transitions(input), "output all_reduce | 2 all_reduce");
-  input.rules = default_rules();
-  input.mesh = MeshShape({{"model", 3}});
-  EXPECT_EQ(
-      rejection(input),
-      "model.fno.modes = 2: makes 4 frequencies, which must be a multiple of the 3 ranks of the "
-      "mesh axis model");
 }
 
 // The test includes heads of width 1, whose q, k and v the ranks would otherwise split between
@@ -194,57 +188,6 @@ TEST(Layouts, HeadsAreNotCut) {
                           "the mesh axis model",
                           heads, ranks));
       }
-}
-
-// Specs split parameters here whose layers the rules keep whole: kernels of 3 experts, and modes of
-// 6 frequencies.
-TEST(Layouts, GroupsThatOnlySpecsSplitAreNotCut) {
-  PlanInput input = sharded(tutorial({{"model", 2}}), Strategy::tensor);
-  input.rules["experts"] = input.rules["modes"] = {};
-  input.model = transformer({.vocabulary = 8,
-                             .context = 5,
-                             .width = 4,
-                             .heads = 4,
-                             .blocks = 1,
-                             .inner_width = 8,
-                             .experts = 3});
-  input.parameter_specs = {{"block1/fc1/kernel", PartitionSpec{{"model"}, {}, {}}}};
-  EXPECT_EQ(
-      rejection(input),
-      "mesh = model=2: model cannot split the grouped_linear layer block1/fc1/product evenly: "
-      "2 ranks do not divide 3");
-  input.model = fno({.grid = 6, .modes = 3, .width = 4, .layers = 1, .projection = 18});
-  input.parameter_specs = {{"layer1/modes", PartitionSpec{{"model"}, {}, {}}}};
-  input.mesh = MeshShape({{"model", 9}});
-  EXPECT_EQ(rejection(input),
-            "model.fno.modes = 3: makes 6 frequencies, which must be a multiple of the 9 ranks of "
-            "the mesh axis model");
-}
-
-TEST(Layouts, RejectSpecsThatNoLayerCanFollow) {
-  PlanInput input = with_kernels({whole, whole});
-  input.sequence_parallel = true;
-  EXPECT_EQ(
-      rejection(input),
-      "distributed.sequence_parallel = true: needs a row-parallel layer followed by another layer; "
-      "this model has none");
-  input = with_kernels({columns, rows, whole});
-  input.model = mlp({.widths = {2, 4, 6, 8}});
-  input.sequence_parallel = true;
-  input.mesh = MeshShape({{"model", 2}, {"data", 2}});
-  EXPECT_EQ(rejection(input),
-            "distributed.sequence_parallel = true: needs the mesh axis model to come after data");
-  input = with_kernels({columns});
-  input.model = mlp({.widths = {2, 4}});
-  input.parameter_specs["layer1/bias"] = PartitionSpec{{}};
-  EXPECT_EQ(rejection(input),
-            "distributed.parameter_specs.\"layer1/bias\" = \"P(None)\": must be \"P('model')\", to "
-            "match the columns of layer1/output");
-  input.parameter_specs = {{"layer2/kernel", whole}};
-  EXPECT_NE(rejection(input).find("is not a parameter of the model"), std::string::npos);
-  input.parameter_specs = {{"layer1/kernel", PartitionSpec{{"data"}, {}}}};
-  input.mesh = MeshShape({{"data", 2}, {"model", 2}});
-  EXPECT_NE(rejection(input).find("may name only the axis model"), std::string::npos);
 }
 
 }  // namespace
