@@ -13,8 +13,9 @@
 namespace tessera {
 
 /// The collective calls on buckets of parameters and gradients. A started call runs until the
-/// action that finishes it. At a time, at most one gather, one reduce-scatter and one reduction per
-/// bucket run. The communicators and the plan must outlive this object. T: the compute type.
+/// action that finishes it. At most one all-gather, one reduce-scatter, and one all-reduce per
+/// bucket are in flight. The communicators and the plan must outlive this object. T: the compute
+/// type.
 template <class T>
 class BucketTraffic {
  public:
@@ -26,12 +27,13 @@ class BucketTraffic {
                 const StateArena<T>& used, const StateArena<State>& gradients,
                 const GradientTree<State>& tree);
 
-  /// Gathers a bucket's parameters from the shares of all ranks.
+  /// All-gathers a bucket's parameters from the shares of the ranks.
   void gather(const Gather& move);
-  /// Sums a bucket's gradient; the rank keeps its share of the sum. If gradients are reduced in
-  /// every microbatch, adds the share to the sum of the earlier microbatches.
+  /// Sums a bucket's gradient; the rank keeps its share of the sum. The gradient of the loss
+  /// already contains the division by the number of samples. If gradients are reduced in every
+  /// microbatch, adds the share to the sum of the earlier microbatches.
   void reduce_scatter(const ReduceScatter& move, Size microbatch);
-  /// Sums a bucket's gradient, or the rank's share of it, over the replicas.
+  /// All-reduces a bucket's gradient, or the rank's share of it, over the replicas.
   void reduce(const Reduce& move);
   /// Sums UnitPlan::partial_gradients over `model`: the rank's share of them, at the end of a step,
   /// or all of them in one microbatch, if sums have a fixed order.

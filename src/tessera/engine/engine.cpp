@@ -99,8 +99,8 @@ void Engine<T>::step(const Batch<State>& batch, Size number, double learning_rat
     const Action& action = stage_.actions[i].action;
     mark_event(tensor_event, [&] { return subject_of(action, plan_, stage_); });
     carry_out(action, step_calls_[i], now);
-    // MPI makes progress on non-blocking calls only inside MPI calls.
     mark_event(tensor_event, [] { return ""; });
+    // MPI makes progress on non-blocking calls only inside MPI calls.
     if (buckets_.in_flight() > 0) buckets_.poll();
     if (messages_.in_flight() > 0) messages_.poll();
   });
@@ -195,7 +195,7 @@ void Engine<T>::backward(const Backward& backward, std::optional<LayerCall<Compu
   {
     MemoryGuard guard;
     open_operands(call, guard);
-    row_blocks_.backward(backward.layer, call);
+    row_blocks_.backward(backward.layer, call);  // in blocks only in a fixed order
   }
   if (backward.gradients != Gradients::of_inputs)
     operands_.complete_gradients(backward.layer, now.microbatch.number);

@@ -30,9 +30,10 @@ struct Cut {
   /// Consecutive indices that stay together, such as the columns of one expert. The number
   /// divides the extent that is cut.
   Size unit = 1;
-  /// So many dimensions, from `dimension` on, are cut as one: rows are samples and positions.
+  /// Number of dimensions, from `dimension` on, that are flattened before the cut: rows are samples
+  /// and positions.
   std::size_t joined = 1;
-  /// A rank has the part of the rank so many places before it: tensors that go round a ring.
+  /// The rank holds the part of the rank `shift` places before it: tensors that go round a ring.
   Size shift = 0;
   friend bool operator==(const Cut&, const Cut&) = default;
 };

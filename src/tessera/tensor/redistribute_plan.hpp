@@ -25,16 +25,16 @@ struct RedistributeStep {
 /// payloads are those of `rank`, and differ where pieces are uneven.
 ///
 /// Each axis goes to its new placement directly or by way of Replicate; axes of size 1 take no
-/// step. A step that cuts or joins dimension d needs that no later cut of d exists, because that
-/// splits the parts of the earlier one. Among the orders that satisfy this, the result sends
-/// the fewest elements in rings, then makes the fewest calls. Slices therefore come before
+/// step. An axis may shard or gather dimension d only while no later axis shards d, because the
+/// later one splits the parts of the earlier one. Among the orders that satisfy this, the result
+/// sends the fewest elements in rings, then makes the fewest calls. Slices therefore come before
 /// reductions, and reductions before gathers. The search is over all orders of the axes that
 /// change: exponential in the number of axes, which is at most 5 in practice.
 ///
 /// `cuts` returns the cuts of the tensor with given placements, one axis each, outermost first.
 ///
-/// Throws Error (usage) for placements that do not match the mesh or the shape, and for a sum: only
-/// what is Partial can stay Partial.
+/// Throws Error (usage) for placements that do not match the mesh or the shape, and if an axis
+/// would have to become Partial.
 std::vector<RedistributeStep> plan_redistribute(
     const Shape& global_shape, const Placements& from, const Placements& to, const MeshShape& mesh,
     Size rank, const std::function<Cuts(const Placements&)>& cuts = cuts_of);

@@ -55,9 +55,8 @@ std::string splittable(const Expression& expression);
 /// Returns true if the layer sums over an index: an operand has it, and the output does not.
 bool has_sums(const Expression& expression);
 
-/// Returns the placements along an axis that splits an index; those of a layer that takes whole
-/// tensors if `split` is empty. To stream an index, `split` has it beside the index of the output
-/// with the same dimension: "pt".
+/// Returns the placements along a mesh axis that splits the index `split`. Empty: the axis splits
+/// nothing. "pt": it splits p, and the tensors with t are streamed round a ring.
 ///
 /// A tensor with the index is Shard, an output whose term sums over it is Partial, and the rest is
 /// Replicate. Gradients are expressions too: that of an operand without the index sums over it,

@@ -45,8 +45,8 @@ struct LayerRow {
   std::string_view name;
   /// The computation of the kind. The placements of its tensors follow from it.
   Expression expression;
-  /// The sharding rules choose the index that `model` splits: those of the parameters or, without
-  /// parameters, of the output. Otherwise the layer keeps the split of its inputs.
+  /// If true, `model` splits the index that the sharding rules name for the parameters or, without
+  /// parameters, for the output. If false, the layer follows its inputs.
   bool rules_choose = false;
 
   /// The kernels read LayerCall::batch.

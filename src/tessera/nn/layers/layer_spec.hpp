@@ -78,8 +78,8 @@ struct LatentDraw {
   std::uint64_t seed = 0;
 };
 
-/// The extent of an index of a layer (Expression): of all ranks, and a rank's part of it. If
-/// `context` gives a rank two runs of positions, only the count of the part is meant.
+/// The global extent of an index of a layer (Expression), and the range of it on this rank. With
+/// zigzag a rank has two runs of positions, and only own.count is valid.
 struct Extent {
   Size whole;
   Range own;

@@ -16,15 +16,14 @@ enum class Trans : char { no = 'N', yes = 'T' };
 /// Rows of a square product that reaches the peak rate. A GPU needs more of them than a core.
 inline constexpr Size peak_gemm_size = std::is_same_v<MemSpace, Kokkos::HostSpace> ? 1024 : 8192;
 
-/// Numbers of balanced blocks of the dimensions of a product. Each block of C is computed by
-/// itself, and each of its sums over k is the sum of the sums over the blocks of k, which are a
-/// power of two, added in a tree (pair_tree.hpp).
+/// Splits C into m x n balanced blocks, and each dot product into k blocks (a power of two), whose
+/// sums are added pairwise (pair_tree.hpp).
 struct ProductBlocks {
   Size n = 1, k = 1, m = 1;
 };
 
-/// Products of matrices of the same shapes. In the memory of A, B and C, each matrix lies so many
-/// elements behind the one before. Those of C do not overlap.
+/// A strided batch: `a`, `b` and `c` are the distances between consecutive matrices, in elements.
+/// The matrices of C do not overlap.
 struct GemmBatch {
   Size count = 1, a = 0, b = 0, c = 0;
 

@@ -11,7 +11,8 @@
 
 namespace tessera {
 
-/// Returns the layout of a layer if an axis splits an index, or two (derive()), or none.
+/// Returns the layout of a layer along a mesh axis that splits `split`: an index, two (see
+/// derive()), or none.
 Layout layout_of(const LayerSpec& layer, std::string_view split);
 
 /// Returns the layouts that a layer can have along `model`: whole tensors, then one for each index

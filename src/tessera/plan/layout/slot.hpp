@@ -32,7 +32,9 @@ struct Slot {
   /// position if no layer of the model has any. Its samples are those of the first microbatch of
   /// all ranks together; no microbatch has more.
   Shape shape{};
-  Placements placements{};  ///< one per mesh axis
+  /// One per mesh axis. Sharding by ZeRO and FSDP is not among them: parameters are Replicate along
+  /// the batch axes, and a share is a range of the flat bucket (BucketPlan::shares).
+  Placements placements{};
   DType type = DType::float32;
   Cuts cuts{};            ///< of `shape`
   AxisSet sample_axes{};  ///< the axes that split the samples of a tensor of a batch

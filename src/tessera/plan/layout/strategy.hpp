@@ -68,8 +68,8 @@ constexpr const StrategyRow& row_of(Strategy strategy) {
 
 /// Returns the axes that split the samples of a batch.
 AxisSet batch_axes(const MeshShape& mesh);
-/// Returns these and `context`, which splits positions: ranks along them have different rows and
-/// use the same parameters, so their gradients are added.
+/// Returns the axes over which gradients of parameters are summed, because the ranks along them use
+/// the same parameters for different rows: the batch axes and `context`.
 AxisSet replicating_axes(const MeshShape& mesh);
 /// Returns the batch axes over which the strategy shards state: none, all of them, or `fsdp`.
 AxisSet shard_axes(Strategy strategy, const MeshShape& mesh);

@@ -18,9 +18,9 @@ namespace {
 constexpr Size alignment = 16;
 Size aligned(Size elements) { return (elements + alignment - 1) / alignment * alignment; }
 
-/// Places buckets in one buffer, where so many neighbours are alive at a time: one, each at the
-/// start; two, alternately at the start and at the end; or `all_buckets`, one after the other.
-/// Returns its size.
+/// Places buckets in one buffer, and returns its size. `alive` neighbours are in use at a time.
+/// One: each lies at the start; two: at the start and at the end in turn (Scheduler::gather_before
+/// relies on it); `all_buckets`: one after the other.
 constexpr Size all_buckets = 0;
 Size place_in_buffer(std::vector<BucketPlace>& buckets, Size alive, Size BucketPlace::*begin) {
   Size size = 0, before = 0;

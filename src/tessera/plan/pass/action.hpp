@@ -110,7 +110,7 @@ struct BucketMove {
   bool operator==(const BucketMove&) const = default;
 };
 
-/// Gathers a bucket's parameters from the shares.
+/// All-gathers a bucket's parameters from the shares.
 struct Gather : BucketMove {
   static constexpr std::string_view name = "gather";
   bool operator==(const Gather&) const = default;
@@ -122,13 +122,14 @@ struct ReduceScatter : BucketMove {
   bool operator==(const ReduceScatter&) const = default;
 };
 
-/// Sums a bucket's gradient, or the rank's share, over the replicas.
+/// All-reduces a bucket's gradient, or the rank's share of it, over the replicas.
 struct Reduce : BucketMove {
   static constexpr std::string_view name = "reduce";
   bool operator==(const Reduce&) const = default;
 };
 
-/// Sums UnitPlan::partial_gradients over `model`, where each rank added its own rows.
+/// All-reduces UnitPlan::partial_gradients over `model`: with sequence parallelism, norms and
+/// biases see only the rank's own rows.
 struct ReduceRows {
   static constexpr std::string_view name = "reduce_rows";
   Size unit = 0;    ///< position in ParameterLayout::units

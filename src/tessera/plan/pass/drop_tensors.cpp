@@ -86,8 +86,9 @@ class Dropping {
             id == pass_.last_copy());
   }
 
-  /// Returns the tensor that `reader` reads in place of one of the forward pass. What is recomputed
-  /// is made once; a redistribution of a tensor that is kept, for each reader.
+  /// Returns the tensor that `reader` reads in place of one of the forward pass. A recomputed
+  /// tensor is made once. A gathered tensor would cost memory until the backward pass, so each
+  /// reader gathers it again (Korthikanti et al. 2022).
   SlotId again(SlotId id, Size reader) {
     if (const auto found = made_again_.find({id, all_readers}); found != made_again_.end())
       return found->second;

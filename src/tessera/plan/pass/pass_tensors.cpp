@@ -102,7 +102,7 @@ void PassTensors::redistribute(SlotId from, SlotId to) {
     redistribute(from, sum);
     return accumulate(sum, to, false);
   }
-  // Ranks with other samples move nothing to each other, so their axes do not cut here.
+  // Batch axes are left out: ranks with different samples never exchange rows here.
   const AxisSet apart = before.sample_axes & after.sample_axes;
   const Size columns = after.shape.back();
   Shape shape = after.shape;

@@ -47,9 +47,10 @@ class PassTensors {
   /// keys and values go round.
   Size bytes_of(Slot slot) const;
 
-  /// Returns the placements of a tensor from its rows and columns along `model` and `context`
-  /// (Layout). It is Shard(sample) along the axes of the batch. Rows along `context` are positions;
-  /// along `model`, samples and positions as one.
+  /// Returns the placements of a slot. A Layout describes a matrix (rows, columns), and a slot the
+  /// dimensions (sample, position, column); only this function translates. The slot is
+  /// Shard(sample) along the batch axes. Rows along `context` are positions; along `model` they are
+  /// samples and positions as one.
   Placements placed(Placement model, Placement context = by_rows) const {
     return placed(model, context, batch_axes_);
   }

@@ -162,6 +162,8 @@ class Scheduler {
     std::map<Size, std::size_t> last;  // by bucket, its last action that changes gradients
     for (std::size_t i = 0; i < planned.size(); ++i)
       if (!std::holds_alternative<Forward>(planned[i])) last[bucket_of(planned[i])] = i;
+    // The reduction of a bucket waits for the first action of the next one, so that calls on
+    // activations, for which the next layer waits, come first.
     Size in_use = none, complete = none;
     for (std::size_t i = 0; i < planned.size(); ++i) {
       const Size bucket = bucket_of(planned[i]);

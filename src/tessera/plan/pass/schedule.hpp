@@ -25,8 +25,8 @@ struct StageSchedule {
 };
 
 /// Returns the shape of the pipeline whose passes a schedule lists. Without an axis `pipeline`, all
-/// microbatches but the last execute the same actions. So at most two microbatches are listed: the
-/// first, with a Repetition, and the last.
+/// microbatches but the last execute the same actions, so at most two are listed: the first, with a
+/// Repetition, and the last.
 PipelineShape listed_passes(const PlanInput& input);
 
 /// Makes the schedule of stage number `stage`. `list` holds the passes and messages of this stage
