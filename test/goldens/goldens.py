@@ -136,7 +136,7 @@ def make(program, parts):
         if part == "plans":
             shutil.rmtree(HERE / "text", ignore_errors=True)
             (HERE / "text").mkdir()
-            for name in read_shown(cases):
+            for name in read_shown():
                 text_file(name).write_text(texts[name])
 
 
@@ -164,17 +164,15 @@ def check_part(program, part, cases, goldens, shown, exemptions):
     return failed
 
 
-def check(program, parts, only_shown):
+def check(program, parts):
     exemptions = parse_exemptions((HERE / "exemptions.txt").read_text())
     failed = 0
     for part in parts:
         cases, goldens = read_cases(part), read_goldens(part)
-        shown = read_shown(cases) if part == "plans" else []
+        shown = read_shown() if part == "plans" else []
         for name in goldens.keys() - cases.keys():
             print(f"# {part}.txt has {name}, which cases.toml lacks; make the goldens again")
             failed += 1
-        if only_shown:
-            cases = {name: cases[name] for name in shown}
         failed += check_part(program, part, cases, goldens, shown, exemptions)
     return 1 if failed else 0
 
@@ -183,13 +181,12 @@ def main():
     parser = argparse.ArgumentParser(usage=__doc__.split("usage: ")[1])
     parser.add_argument("command", choices=("make", "check", "list"))
     parser.add_argument("words", nargs="*")
-    parser.add_argument("--texts", action="store_true", help="check only the plans whose text is recorded")
     parser.add_argument("--launcher", default="mpirun -n", help="the number of ranks follows")
     options = parser.parse_args()
     needs_program = options.command != "list"
     if needs_program and not options.words:
         parser.error("PROGRAM is missing")
-    parts = ["plans"] if options.texts else options.words[1 if needs_program else 0 :] or PARTS
+    parts = options.words[1 if needs_program else 0 :] or PARTS
     for part in parts:
         if part not in PARTS:
             parser.error(f"{part} is no part; the parts are {', '.join(PARTS)}")
@@ -202,7 +199,7 @@ def main():
         program = Program(options.words[0], options.launcher, INPUTS, scratch)
         try:
             if options.command == "check":
-                return check(program, parts, options.texts)
+                return check(program, parts)
             make(program, parts)
         except OtherDevice as reason:
             print(f"skipped: {reason}")
