@@ -263,9 +263,15 @@ void randomize_sharding(Random& random, Experiment& setup) {
 
 /// Draws half precision for one in three experiments, with plain SGD and visible steps. An
 /// optimizer that divides by a gradient's size would turn its rounding error into a full step, and
-/// a router may choose another expert.
+/// a router may choose another expert. A norm over two columns says only which is larger, so that
+/// rounding may change its sign.
 void randomize_precision(Random& random, Experiment& setup) {
   if (!random.once_in(3) || setup.model.transformer.experts > 0) return;
+  const Size columns_of_norms =
+      setup.model.kind == ModelKind::transformer    ? setup.model.transformer.width
+      : setup.model.kind == ModelKind::residual_mlp ? setup.model.residual_mlp.width
+                                                    : 8;
+  if (columns_of_norms < 8) return;
   TrainingConfig& training = setup.training;
   setup.model.dtype = DType::float32;
   training.distributed.mixed_precision =
