@@ -137,8 +137,8 @@ void CheckpointStore::try_saving() const {
   std::error_code unused;
   if (ranks_.rank() == 0) fs::remove(file, unused);
   if (!outcome.failed()) return;
-  if (folder_) fs::remove(training_, unused);
   check_alone();
+  if (folder_) fs::remove(training_, unused);
   if (outcome.code != ExitCode::usage || outcome.message.starts_with("checkpoint.directory"))
     throw Error(outcome.code, outcome.message);
   throw ConfigError("checkpoint.directory", config_.directory, "cannot hold checkpoints: {}",
@@ -321,6 +321,8 @@ void CheckpointStore::check_alone() const {
 /// Throws ConfigError if another run has gone on with this training. File systems without locks let
 /// it. For rank 0.
 void CheckpointStore::check_own_steps() const {
+  std::error_code unused;
+  if (!fs::is_directory(training_, unused)) return;
   for (const Size step : steps_in(training_))
     if (step > first_ && !own_.contains(step) && is_complete(training_ / checkpoint_name(step)))
       throw ConfigError("checkpoint.directory", config_.directory,
