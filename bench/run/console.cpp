@@ -58,11 +58,12 @@ std::string spread(const std::optional<StepTimes>& step) {
 struct ValueColumn {
   const char* title;
   std::string (*cell)(const SummaryRow& row);
+  int spare = 0;
   bool is_text = false;
 };
 
 constexpr ValueColumn value_columns[] = {
-    {"status", [](const SummaryRow& row) { return row.result.status; }, true},
+    {"status", [](const SummaryRow& row) { return row.result.status; }, 0, true},
     {"step",
      [](const SummaryRow& row) {
        return seconds(member_of(row.result.step_seconds, &StepTimes::median));
@@ -70,15 +71,16 @@ constexpr ValueColumn value_columns[] = {
     {"+-", [](const SummaryRow& row) { return spread(row.result.step_seconds); }},
     {"samples/s", [](const SummaryRow& row) { return rate(row.result.samples_per_second); }},
     {"speed", [](const SummaryRow& row) { return ratio(row.speedup); }},
-    {"eff", [](const SummaryRow& row) { return percent(row.efficiency); }},
+    {"eff", [](const SummaryRow& row) { return percent(row.efficiency); }, 1},
     {"GEMM",
-     [](const SummaryRow& row) { return percent(row.share_of_step({&Breakdown::products})); }},
+     [](const SummaryRow& row) { return percent(row.share_of_step({&Breakdown::products})); }, 3},
     {"GF/s/rank",
      [](const SummaryRow& row) {
        return giga(member_of(row.result.compute, &ComputeResult::flops_per_second_per_rank));
-     }},
-    {"MFU", [](const SummaryRow& row) { return percent(row.mfu); }},
-    {"loss", [](const SummaryRow& row) { return verdict(row.result.loss); }, true},
+     },
+     4},
+    {"MFU", [](const SummaryRow& row) { return percent(row.mfu); }, 2},
+    {"loss", [](const SummaryRow& row) { return verdict(row.result.loss); }, 0, true},
 };
 
 /// Returns the lines about the machine's drift and the significance of differences.
@@ -137,8 +139,8 @@ std::string summary_table(const Summary& summary) {
   std::vector<TextColumn> columns = factor_columns(factors);
   columns.insert(columns.begin(), std::move(marks));
   for (const ValueColumn& value : value_columns) {
-    TextColumn& column =
-        columns.emplace_back(TextColumn{value.title, {}, value.is_text, value.is_text});
+    TextColumn& column = columns.emplace_back(
+        TextColumn{value.title, {}, value.is_text, value.is_text, value.spare});
     for (const SummaryRow& row : summary.cases) column.cells.push_back(value.cell(row));
   }
   std::string text = table_text(std::move(columns)) + marks_text(summary.cases);

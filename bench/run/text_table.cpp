@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <array>
 #include <map>
+#include <set>
 
 #include <fmt/format.h>
 
@@ -20,10 +21,36 @@ bool all_equal(const Cells& cells) {
   return std::adjacent_find(cells.begin(), cells.end(), std::not_equal_to<>()) == cells.end();
 }
 
+/// Returns the lines of a title: "mixed_", "precision".
+Cells title_of(const TextColumn& column) {
+  Cells lines = split_text(column.title, '_');
+  for (std::size_t line = 0; line + 1 < lines.size(); ++line) lines[line] += '_';
+  return lines;
+}
+
 std::size_t width_of(const TextColumn& column) {
-  std::size_t width = column.title.size();
+  std::size_t width = 0;
+  for (const std::string& line : title_of(column)) width = std::max(width, line.size());
   for (const std::string& cell : column.cells) width = std::max(width, cell.size());
   return width;
+}
+
+/// Returns the width of the table; a space separates columns.
+std::size_t width_of(const std::vector<TextColumn>& columns) {
+  std::size_t width = 0;
+  for (const TextColumn& column : columns) width += width_of(column) + 1;
+  return width - 1;
+}
+
+/// Returns the number of different rows.
+std::size_t num_different(const std::map<std::string, Cells>& columns, std::size_t rows) {
+  std::set<Cells> different;
+  for (std::size_t row = 0; row < rows; ++row) {
+    Cells cells;
+    for (const auto& [key, column] : columns) cells.push_back(column[row]);
+    different.insert(std::move(cells));
+  }
+  return different.size();
 }
 
 /// "distributed.schedule" -> "schedule", "model.kind" -> "model"
@@ -32,9 +59,17 @@ std::string short_key(std::string key) {
   return key.substr(key.rfind('.') + 1);
 }
 
+void shorten(TextColumn& column, std::size_t width) {
+  const auto cut = [&](std::string& text) {
+    if (text.size() > width) text = text.substr(0, width - 2) + "..";
+  };
+  cut(column.title);
+  for (std::string& cell : column.cells) cut(cell);
+}
+
 /// Returns the ids, and the factors that an id does not name.
 std::vector<TextColumn> case_columns(const std::vector<Case>& cases) {
-  TextColumn ids{"case", {}, true};
+  TextColumn ids{"case", {}, true, false, -1};
   std::vector<nlohmann::json> factors;
   for (const Case& point : cases) {
     ids.cells.push_back(point.id);
@@ -62,8 +97,8 @@ std::vector<TextColumn> factor_columns(const std::vector<nlohmann::json>& factor
   std::vector<TextColumn> columns{{"strategy", {}, true, true},
                                   {"mesh", {}, true, true},
                                   {"ranks", {}, false, true},
-                                  {"batch", {}, false, true, "global batch"},
-                                  {"mb", {}, false, true, "microbatches"}};
+                                  {"batch", {}, false, true, 0, "global batch"},
+                                  {"mb", {}, false, true, 0, "microbatches"}};
   constexpr const char* keys[] = {"strategy", "mesh", "ranks", "global_batch", "microbatches"};
   std::map<std::string, Cells> others;
   for (std::size_t row = 0; row < factors.size(); ++row) {
@@ -77,14 +112,24 @@ std::vector<TextColumn> factor_columns(const std::vector<nlohmann::json>& factor
       cells[row] = text.substr(text.find('=') + 1);
     }
   }
+  std::vector<std::string> order;
+  for (const auto& [key, cells] : others) order.insert(order.begin(), key);
+  // The kind of the model names what follows from it, and the schedule its virtual stages.
+  std::stable_partition(order.begin(), order.end(), [](auto& key) { return key != "model.kind"; });
+  const std::size_t different = num_different(others, factors.size());
+  for (const std::string& key : order) {
+    auto rest = others;
+    rest.erase(key);
+    if (!all_equal(others[key]) && num_different(rest, factors.size()) == different)
+      others = std::move(rest);
+  }
   for (auto& [key, cells] : others)
     columns.push_back({short_key(key), std::move(cells), true, true});
   return columns;
 }
 
 std::string wrapped(const std::vector<std::string>& parts, const std::string& separator,
-                    const std::string& indent) {
-  constexpr std::size_t width = 100;
+                    const std::string& indent, std::size_t width) {
   std::string text, line;
   for (const std::string& part : parts) {
     if (!line.empty() && line.size() + part.size() + separator.size() > width) {
@@ -123,6 +168,19 @@ std::string table_text(std::vector<TextColumn> columns) {
                       column.cells.front());
     return column.may_fold;
   });
+  while (width_of(columns) > table_width) {
+    const auto most = std::max_element(columns.begin(), columns.end(), [](auto& a, auto& b) {
+      return std::pair(a.spare, a.is_text ? width_of(a) : 0) <
+             std::pair(b.spare, b.is_text ? width_of(b) : 0);
+    });
+    const std::size_t too_wide = width_of(columns) - table_width, own = width_of(*most);
+    if (most->spare > 0) {
+      columns.erase(most);
+      continue;
+    }
+    shorten(*most, std::max<std::size_t>(8, own - std::min(own, too_wide)));
+    if (width_of(*most) == own) break;
+  }
   std::string text = wrapped(above, ", ", "");
   if (!text.empty()) text += "\n";
   const auto add = [&](auto cell) {
@@ -133,10 +191,14 @@ std::string table_text(std::vector<TextColumn> columns) {
     line.erase(line.find_last_not_of(' ') + 1);
     text += line + "\n";
   };
-  add([](const TextColumn& column) { return column.title; });
-  std::size_t width = 0;
-  for (const TextColumn& column : columns) width += width_of(column) + 1;
-  text += std::string(width - 1, '-') + "\n";
+  std::size_t height = 0;
+  for (const TextColumn& column : columns) height = std::max(height, title_of(column).size());
+  for (std::size_t line = 0; line < height; ++line)
+    add([&](const TextColumn& column) {
+      const Cells title = title_of(column);
+      return line + title.size() < height ? "" : title[line + title.size() - height];
+    });
+  text += std::string(width_of(columns), '-') + "\n";
   for (std::size_t row = 0; row < rows; ++row)
     add([&](const TextColumn& column) { return column.cells[row]; });
   return text;

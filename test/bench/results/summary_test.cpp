@@ -329,6 +329,7 @@ TEST(Console, TheTableStarsTheBestAndGivesReasons) {
   const std::string table = summary_table(summarize_study(fake_results({one, two, failed})));
   std::size_t stars = 0;
   for (const std::string& line : split_text(table, '\n')) {
+    EXPECT_LE(line.size(), table_width) << line;
     EXPECT_FALSE(line.ends_with(" ")) << line;
     if (!line.starts_with("* data")) continue;
     ++stars;
@@ -348,17 +349,32 @@ TEST(Console, EveryFactorIsNamedOnceAndWhatIsEqualStandsAbove) {
       cases.push_back({.axis = "pipeline",
                        .ranks = ranks,
                        .seconds = 1.0 / static_cast<double>(ranks),
-                       .others = {{"distributed.schedule", schedule}, {"training.loss", "bce"}}});
+                       .others = {{"distributed.schedule", schedule},
+                                  {"distributed.virtual_stages", schedule[0] == 'g' ? 1 : 2},
+                                  {"training.loss", "bce"}}});
   const std::string table = summary_table(summarize_study(fake_results(cases)));
   EXPECT_TRUE(table.starts_with(
       "strategy data, global batch 64, microbatches 1, loss bce, status ok, loss ≡\n\n"))
       << table;
   EXPECT_NE(table.find("\n  mesh       ranks schedule "), std::string::npos) << table;
+  EXPECT_EQ(table.find("virtual"), std::string::npos) << "follows from the schedule";
+  EXPECT_EQ(table.find(".."), std::string::npos) << table;
 }
 
-TEST(TextTable, LeavesOutEmptyColumns) {
-  const TextColumn kept{"kept", {"1", "2"}};
-  EXPECT_EQ(table_text({{"empty", {"", ""}}, kept}), "kept\n----\n   1\n   2\n");
+TEST(TextTable, FitsWithoutWrapping) {
+  TextColumn names{"name", {std::string(80, 'n'), "short"}, true};
+  TextColumn kept{"kept", {"1", "2"}};
+  TextColumn spare{std::string(20, 's'), {"3", "4"}, false, false, 1};
+  const std::string all = table_text({names, kept}), less = table_text({names, kept, spare});
+  EXPECT_EQ(all, less);
+  names.cells[0] += std::string(40, 'n');
+  for (const std::string& line : split_text(table_text({names, kept, spare}), '\n'))
+    EXPECT_LE(line.size(), table_width) << line;
+  // A wide title has several lines, and ends no table that it makes too wide.
+  const std::string titled = table_text({{"mixed_precision", {"no", "bf16"}, true}, kept});
+  EXPECT_TRUE(titled.starts_with("mixed_\nprecision kept\n")) << titled;
+  EXPECT_NE(table_text({{std::string(120, 't'), {"1", "2"}, true}, kept}), "");
+  EXPECT_EQ(table_text({{"empty", {"", ""}}, kept}), table_text({kept}));
 }
 
 TEST(Console, SamplesPerSecondAreRoundedAsInTheReport) {

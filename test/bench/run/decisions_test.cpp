@@ -99,6 +99,8 @@ void decide(const StudySource& source, Tally& tally) {
   }
   const std::string list = case_list(study, cases);
   EXPECT_NE(list.find("cases, "), std::string::npos);
+  for (const std::string& line : split_text(list, '\n'))
+    EXPECT_LE(line.size(), table_width) << line;
   for (const Case& point : cases) {
     SCOPED_TRACE(point.id);
     expect_same_decision(study, point);
