@@ -158,12 +158,14 @@ class SerialModel {
   }
   Size count() const { return loss_count(loss_kind_, shape().rows, shape().cols); }
 
-  /// Returns the divisor of the sum of the losses, without ignored targets.
+  /// Returns the divisor of the sum of the losses, without ignored targets. If all are ignored, the
+  /// loss is 0.
   Size count_of(const Matrix<const T>& y) const {
     if (!model_.ignore_index) return count();
     const auto targets = Kokkos::create_mirror_view_and_copy(Kokkos::HostSpace(), y);
-    return targets.span() - std::count(targets.data(), targets.data() + targets.span(),
-                                       static_cast<T>(*model_.ignore_index));
+    const Size ignored = std::count(targets.data(), targets.data() + targets.span(),
+                                    static_cast<T>(*model_.ignore_index));
+    return std::max(static_cast<Size>(targets.span()) - ignored, Size{1});
   }
 
   void run_loss(const Matrix<const T>& y, const Matrix<T>& gradient) {
