@@ -267,11 +267,12 @@ void randomize_sharding(Random& random, Experiment& setup) {
 /// rounding may change its sign.
 void randomize_precision(Random& random, Experiment& setup) {
   if (!random.once_in(3) || setup.model.transformer.experts > 0) return;
-  const Size columns_of_norms =
-      setup.model.kind == ModelKind::transformer    ? setup.model.transformer.width
-      : setup.model.kind == ModelKind::residual_mlp ? setup.model.residual_mlp.width
-                                                    : 8;
-  if (columns_of_norms < 8) return;
+  constexpr Size enough_columns = 8;
+  if (setup.model.kind == ModelKind::transformer && setup.model.transformer.width < enough_columns)
+    return;
+  if (setup.model.kind == ModelKind::residual_mlp &&
+      setup.model.residual_mlp.width < enough_columns)
+    return;
   TrainingConfig& training = setup.training;
   setup.model.dtype = DType::float32;
   training.distributed.mixed_precision =

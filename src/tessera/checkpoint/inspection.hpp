@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What `checkpoint show` and `checkpoint verify` say of a checkpoint. Both functions throw Error
+// The facts that `checkpoint show` and `checkpoint verify` print. Both functions throw Error
 // (usage) for a file that is no checkpoint or is damaged.
 #pragma once
 

@@ -19,7 +19,7 @@ AxisSet axes_of_group(const MeshShape& mesh, const std::string& name) {
 
 void find_waits(const MeshShape& mesh, std::vector<RankTrace>& ranks) {
   using Calls = std::vector<TracedCall*>;
-  // By axis, operation and first rank of the group: the calls of each rank that has made some.
+  // The calls of each rank that has made some, by axis, operation and first rank of the group.
   std::map<std::tuple<std::string, Operation, Size>, std::vector<Calls>> groups;
   for (std::size_t r = 0; r < ranks.size(); ++r) {
     std::map<std::pair<std::string, Operation>, Calls> own;

@@ -19,7 +19,7 @@ struct LayerProducts {
   std::vector<GemmShape> repeated{};  ///< products of forward that backward computes again
 };
 
-/// What kernels compute on one sample, where this may take longer than the memory traffic.
+/// The work of kernels on one sample that may take longer than their memory traffic.
 struct LayerFunctions {
   PassCount exponentials{};  ///< exponential and hyperbolic functions
   PassCount row_sums{};      ///< sums over a row, and searches in one
