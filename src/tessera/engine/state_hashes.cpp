@@ -17,13 +17,9 @@ StateHashes<T>::StateHashes(const Plan& plan, const Mesh& mesh, const Engine<T>&
         number[path_of(layer, parameter) + suffix] = names_.size();
         names_.push_back(path_of(layer, parameter) + suffix);
       }
-  const ParameterLayout& layout = plan.stage(mesh.rank()).parameters;
   for (const TensorRole role : {TensorRole::gradient, TensorRole::parameter})
     for (LocalTensor<StateOf<T>>& tensor : local_tensors(plan, mesh.rank(), engine, role)) {
-      const Size bucket = layout.parameters[tensor.slot.parameter].bucket;
-      const AxisSet replicas = layout.buckets[bucket].replicas();
-      if (input.mesh.coordinate(mesh.rank(), replicas) > 0) continue;
-      if (!tensor.counts || tensor.owned.count == 0) continue;
+      if (!tensor.is_first || !tensor.counts || tensor.owned.count == 0) continue;
       const std::size_t name = number.at(tensor.slot.path);
       parts_.push_back({std::move(tensor), name});
     }

@@ -13,14 +13,6 @@ namespace {
 /// Returns the beginning of names in the file: "" for parameters, 0, and "moment1/" for 1.
 std::string group_of(Size group) { return group == 0 ? "" : fmt::format("moment{}/", group); }
 
-/// Returns true if the rank is the first of those that hold the same state of a tensor. That rank
-/// writes it.
-bool writes_its_replica(const Plan& plan, Size rank, const Slot& slot) {
-  const ParameterLayout& layout = plan.stage(rank).parameters;
-  const BucketPlan& bucket = layout.buckets[layout.parameters[slot.parameter].bucket];
-  return plan.input.mesh.coordinate(rank, bucket.replicas()) == 0;
-}
-
 constexpr std::array checkpoint_roles{TensorRole::parameter, TensorRole::moment};
 
 }  // namespace
@@ -46,8 +38,7 @@ std::vector<CheckpointPart> checkpoint_parts(const Plan& plan, Size rank) {
       const std::string& path = layout.parameters[part.slot.parameter].path;
       const Size group = role == TensorRole::parameter ? 0 : part.moment + 1;
       const Size number = numbers.at(group_of(group) + path);
-      const bool writes = writes_its_replica(plan, rank, part.slot);
-      parts.emplace(number, CheckpointPart{number, std::move(part), writes});
+      parts.emplace(number, CheckpointPart{number, std::move(part)});
     }
   std::vector<CheckpointPart> in_order;
   for (auto& [number, part] : parts) in_order.push_back(std::move(part));
@@ -58,8 +49,7 @@ CheckpointBytes checkpoint_bytes(const Plan& plan, Size rank) {
   CheckpointBytes bytes;
   for (const TensorRole role : checkpoint_roles)
     for (TensorPart& tensor : tensor_parts(plan, rank, role)) {
-      const bool writes = writes_its_replica(plan, rank, tensor.slot);
-      const CheckpointPart part{0, std::move(tensor), writes};
+      const CheckpointPart part{0, std::move(tensor)};
       bytes.written += part.written().count * size_of(plan.input.state_type);
       bytes.read += part.part.kept.count * size_of(plan.input.state_type);
     }

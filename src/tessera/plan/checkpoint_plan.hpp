@@ -25,10 +25,11 @@ std::vector<CheckpointTensor> checkpoint_tensors(const Plan& plan);
 struct CheckpointPart {
   Size tensor = 0;  ///< position in checkpoint_tensors()
   TensorPart part;
-  bool writes = true;  ///< false: another replica writes it
   /// Returns the elements of the block that this rank writes. Exactly one rank writes each element
   /// of the tensor.
-  Range written() const { return writes && part.counts ? part.owned : Range{part.owned.begin, 0}; }
+  Range written() const {
+    return part.is_first && part.counts ? part.owned : Range{part.owned.begin, 0};
+  }
 };
 
 /// Returns the parts of a rank's pipeline stage, in the order of the tensors.

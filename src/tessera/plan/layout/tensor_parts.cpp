@@ -21,7 +21,9 @@ std::vector<TensorPart> tensor_parts(const Plan& plan, Size rank, TensorRole rol
     const Range place = kept.count == 0 ? Range{} : state.place_of(bucket, kept, slot.in_shares);
     parts.push_back({slot, role == TensorRole::moment ? moment++ : 0, piece,
                      Range{kept.begin - begin, kept.count}, Range{owned.begin - begin, owned.count},
-                     !plan.is_copy(rank, parameter), place});
+                     !plan.is_copy(rank, parameter),
+                     plan.input.mesh.coordinate(rank, layout.buckets[bucket].replicas()) == 0,
+                     place});
   }
   return parts;
 }

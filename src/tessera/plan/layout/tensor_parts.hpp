@@ -15,8 +15,9 @@ struct TensorPart {
   Range kept;       ///< elements of the piece that the rank keeps, in row-major order
   Range owned;  ///< elements of the piece in the rank's share, which no other rank of its replica
                 ///< with the same piece has
-  bool counts = true;  ///< Plan::is_copy() is false
-  Range place;         ///< place of `kept` in the flat buffer of the role, or of the moment
+  bool counts = true;    ///< Plan::is_copy() is false
+  bool is_first = true;  ///< the rank is the first along BucketPlan::replicas()
+  Range place;           ///< place of `kept` in the flat buffer of the role, or of the moment
 };
 
 /// Returns the parts of the tensors of `role` on `rank`, in the order of StagePlan::slots.
