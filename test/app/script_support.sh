@@ -81,10 +81,10 @@ expect_near() {
     'BEGIN { exit !(v ~ /^-?[0-9]/ && v - w <= t && w - v <= t) }' || fail "$1 is '$2', expected $3"
 }
 
-# wait_until COMMAND...: waits for at most 20 s until the command succeeds.
+# wait_until COMMAND...: waits until the command succeeds, for about 60 s.
 wait_until() {
   local i
-  for ((i = 0; i < 2000; ++i)); do
+  for ((i = 0; i < 6000; ++i)); do
     if "$@" > /dev/null; then return; fi
     sleep 0.01
   done

@@ -22,25 +22,30 @@ for error in 37 524; do
 done
 
 # Two runs go on with one training, and nothing locks it. The one that saves later learns of the other one, and ends.
+# Both save only when they are stopped: a run that starts after a save of the other one would begin a branch.
 launcher=(env "LD_PRELOAD=$library")
 begin two-runs
 launch run "${tutorial[@]}" --set training.num_epochs=1
 expect_code 0
 runs=()
-for every in 2000 20000; do
+for number in 1 2; do
   (cd "$here" && exec timeout 120 "${launcher[@]}" "$program" run "${tutorial[@]}" --quiet --resume \
-    --set training.num_epochs=10000000 --set checkpoint.every_steps=$every > /dev/null 2> "$work/$every.err") &
+    --set training.num_epochs=10000000 --set checkpoint.every_steps=100000000 \
+    --set output.metrics=metrics$number.jsonl --set output.every_steps=10000 > /dev/null 2> "$work/$number.err") &
   runs+=($!)
 done
-wait "${runs[1]}"
-code=$? err=$work/20000.err
-expect_code 1
-expect_one_error "another run has gone on with this training and saved saves/"
-kill -TERM "${runs[0]}"
-wait "${runs[0]}"
-code=$? err=$work/2000.err
+for number in 1 2; do wait_until test -s "$here/metrics$number.jsonl"; done
+stop() {
+  kill -TERM "${runs[$1 - 1]}"
+  wait "${runs[$1 - 1]}"
+  code=$? err=$work/$1.err
+}
+stop 1
 expect_code 6
 [ ! -s "$err" ] || fail "the first run prints an error"
+stop 2
+expect_code 1
+expect_one_error "another run has gone on with this training and saved saves/"
 launch checkpoint verify "$(cd "$here" && compgen -G 'saves/*/step_*.safetensors' | tail -n 1)"
 expect_code 0
 
