@@ -136,6 +136,7 @@ expect_line "Stopped early after .*"
 
 begin bad
 rejects "--resume: needs checkpoint.directory" run "$inputs/tutorial.toml" --resume
+rejects "--until: 1.5 must be a whole number of seconds" run "$inputs/tutorial.toml" --until 1.5
 rejects "--until = 1000: needs checkpoint.directory" run "$inputs/tutorial.toml" --until 1000
 rejects "checkpoint.directory = /dev/null/saves: must be a directory that exists or can be created" \
   run "$inputs/tutorial.toml" --set checkpoint.directory=/dev/null/saves

@@ -107,7 +107,10 @@ void add_run(CLI::App& app, TrainOptions& options) {
                "Resume from the latest checkpoint if there is one; for job scripts")
       ->excludes(resume);
   add(run, "--until", options.until, "SECONDS",
-      "Stop with a checkpoint at this time, in seconds since 1970: $((SLURM_JOB_END_TIME - 300))");
+      "Stop with a checkpoint at this time, in seconds since 1970: $((SLURM_JOB_END_TIME - 300))")
+      ->check([](const std::string& text) {
+        return number_of<Size>(text) ? "" : text + " must be a whole number of seconds";
+      });
   add(run, "--machine", options.machine, "FILE",
       "Machine file: show which share of its peak the training reaches");
   add_progress(run, options.progress);
