@@ -25,7 +25,7 @@ SCRIPT
 launch() {
   local logs=$work/$name.logs codes
   mkdir "$logs"
-  (cd "$here" && timeout --kill-after=5 20 "${several[@]}" bash "$work/process.sh" "$logs" "$program" "$@") \
+  (cd "$here" && timeout --kill-after=5 120 "${several[@]}" bash "$work/process.sh" "$logs" "$program" "$@") \
     > "$logs/launcher" 2>&1 || fail "the launch failed: $(cat "$logs/launcher")"
   cat "$logs"/out.* > "$out"
   cat "$logs"/err.* > "$err"

@@ -74,7 +74,7 @@ epochs 5 --resume "$of32" "${validated[@]}" --set checkpoint.keep=0
 # Two runs start or resume at once. No two of them write to one place.
 begin at-once
 for number in 1 2; do
-  (cd "$here" && exec timeout 120 "$program" run "${quiet[@]}" --set training.num_epochs=20 2> "new$number.err") &
+  (cd "$here" && exec timeout 240 "$program" run "${quiet[@]}" --set training.num_epochs=20 2> "new$number.err") &
 done
 wait
 [ -z "$(cat "$here"/new?.err)" ] || fail "a new training ended: $(cat "$here"/new?.err)"
@@ -83,13 +83,16 @@ begin resumed-at-once
 epochs 2
 runs=()
 for number in 1 2; do
-  (cd "$here" && exec timeout 120 "$program" run "${quiet[@]}" --resume-if-present \
-    --set training.num_epochs=10000000 --set checkpoint.every_steps=100000000 > /dev/null 2> "again$number.err") &
+  (cd "$here" && exec timeout 240 "$program" run "${quiet[@]}" --resume-if-present \
+    --set training.num_epochs=10000000 --set checkpoint.every_steps=100000000 --set output.metrics=metrics$number.jsonl \
+    --set output.every_steps=10000 > /dev/null 2> "again$number.err") &
   runs+=($!)
 done
 wait -n "${runs[@]}"
 code=$?
 expect_code 1
+trains() { cat "$here"/metrics?.jsonl | grep -q loss; }
+wait_until trains
 [ "$(grep -lF "another run goes on with the training in " "$here"/again?.err | wc -l)" -eq 1 ] || fail "no run is rejected"
 kill -TERM "${runs[@]}" 2> /dev/null
 wait

@@ -142,20 +142,21 @@ rejects "checkpoint.directory = /dev/null/saves: must be a directory that exists
   run "$inputs/tutorial.toml" --set checkpoint.directory=/dev/null/saves
 expect_files
 
-# stop_by NAME SIGNALS FILE ARGUMENTS...: sends signals to a run when FILE appears in its directory.
+# stop_by NAME SIGNAL FILE ARGUMENTS...: sends the signal to a run when FILE appears in its directory; with
+# $again set, twice in one call: signals that come 0.3 s later are another request.
 launcher=()
 handles_int=()
 stop_by() {
   begin "$1"
-  local signals=$2 file=$3 process trained signal
+  local signal=$2 file=$3 process trained
   shift 3
-  (cd "$here" && exec timeout 60 ${handles_int[@]+"${handles_int[@]}"} "$program" run "${tutorial[@]}" \
+  (cd "$here" && exec timeout 200 ${handles_int[@]+"${handles_int[@]}"} "$program" run "${tutorial[@]}" \
     --set training.num_epochs=10000000 "$@" --quiet) > "$out" 2> "$err" &
   process=$!
   wait_until compgen -G "$here/saves/$file"
   # Sends to the program itself, because timeout passes on SIGTERM only.
   trained=$(pgrep -P $process)
-  for signal in $signals; do kill -"$signal" "$trained"; done
+  kill -"$signal" "$trained" ${again:+"$trained"}
   wait $process
   code=$?
   expect_code 6
@@ -169,7 +170,7 @@ if env --default-signal=INT true 2> /dev/null; then
   stop_by interrupt INT '*/step_*.safetensors' --set checkpoint.every_steps=1000
 fi
 # Launchers may pass on one request twice.
-stop_by signal-twice "TERM TERM" '*/step_*.safetensors' --set checkpoint.every_steps=1000
+again=yes stop_by signal-twice TERM '*/step_*.safetensors' --set checkpoint.every_steps=1000
 # During a save of 20 MB.
 large=(--set 'model.widths=[4, 300000, 1]' --set checkpoint.every_steps=1)
 stop_by signal-in-a-save TERM '*/step_*.unfinished' "${large[@]}"

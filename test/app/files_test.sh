@@ -166,11 +166,13 @@ launcher=()
 # If one file cannot be written, the others are written and the results are printed.
 begin one-file-fails
 mkdir "$here/gone"
-(cd "$here" && exec timeout 100 "$program" run "$inputs/tutorial.toml" --set training.num_epochs=20000 \
-  --json gone/out.json --export arrays) > "$out" 2> "$err" &
+(cd "$here" && exec timeout 200 "$program" run "$inputs/tutorial.toml" --set training.num_epochs=10000000 \
+  --set checkpoint.directory=saves --set checkpoint.every_steps=100000000 --json gone/out.json --export arrays) \
+  > "$out" 2> "$err" &
 process=$!
 wait_until grep "Training\.\.\." "$out"
 rmdir "$here/gone"
+kill -TERM $process
 wait $process
 code=$?
 expect_code 1

@@ -81,11 +81,11 @@ expect_near() {
     'BEGIN { exit !(v ~ /^-?[0-9]/ && v - w <= t && w - v <= t) }' || fail "$1 is '$2', expected $3"
 }
 
-# wait_until COMMAND...: waits until the command succeeds, for about 60 s.
+# wait_until COMMAND...: waits until the command succeeds, for at most 120 s.
 wait_until() {
-  local i
-  for ((i = 0; i < 6000; ++i)); do
-    if "$@" > /dev/null; then return; fi
+  local end=$((SECONDS + 120))
+  until "$@" > /dev/null; do
+    if ((SECONDS > end)); then fail "waited in vain for: $*" && return; fi
     sleep 0.01
   done
 }

@@ -13,7 +13,7 @@ points=(begun created tensor_written written synced renamed cleaned)
 
 # train DIRECTORY sync|async kill|term POINT TIMES RANK: sets $code; output in $work/WAY.out and .err
 train() {
-  timeout --kill-after=5 60 ${launcher[@]+"${launcher[@]}"} "$program" "$@" > "$work/$2.out" 2> "$work/$2.err"
+  timeout --kill-after=5 300 ${launcher[@]+"${launcher[@]}"} "$program" "$@" > "$work/$2.out" 2> "$work/$2.err"
   code=$?
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Stalls on purpose: tessera_stall CASE THREAD_LEVEL. Rank 2 is the culprit.
+// Stalls on purpose: tessera_stall CASE THREAD_LEVEL TIME_LIMIT. Rank 2 is the culprit.
 #include <chrono>
 #include <cstdlib>
 #include <signal.h>
@@ -16,11 +16,9 @@ using tessera::Vector;
 
 namespace {
 
-constexpr double timeout_seconds = 1.5;
-
 void compute() { std::this_thread::sleep_for(std::chrono::seconds(60)); }
 
-void run(std::string_view what, const Communicator& world) {
+void run(std::string_view what, const Communicator& world, double limit) {
   const bool culprit = world.rank() == 2;
   Vector<float> v("v", 10);
   world.broadcast(v, 0);
@@ -52,7 +50,7 @@ void run(std::string_view what, const Communicator& world) {
   } else if (what == "late") {
     // Each call, and the end, is slow, but not stalled. Together they take longer than the limit.
     for (int i = 0; i < 5; ++i) {
-      if (culprit) std::this_thread::sleep_for(std::chrono::milliseconds(400));
+      if (culprit) std::this_thread::sleep_for(std::chrono::duration<double>(limit / 4));
       world.all_reduce(v);
     }
     if (culprit) std::this_thread::sleep_for(std::chrono::milliseconds(1800));
@@ -64,15 +62,15 @@ void run(std::string_view what, const Communicator& world) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  if (argc < 3) return 98;
+  if (argc < 4) return 98;
   int provided = 0;
   MPI_Init_thread(&argc, &argv, std::atoi(argv[2]), &provided);
   {
     Kokkos::ScopeGuard kokkos(Kokkos::InitializationSettings().set_disable_warnings(true));
     tessera::CommOptions options;
-    options.timeout_seconds = timeout_seconds;
+    options.timeout_seconds = std::atof(argv[3]);
     options.check_collectives = false;
-    run(argv[1], Communicator::world(options));
+    run(argv[1], Communicator::world(options), options.timeout_seconds);
   }
   MPI_Finalize();
   return 0;

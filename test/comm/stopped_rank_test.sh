@@ -15,15 +15,15 @@ trap 'rm -rf "$work"' EXIT
 # $work/RANK.CALL.code and .err.
 run() {
   local here=$work/$1.$2
-  TESSERA_TIMEOUT_SECONDS=$3 timeout --kill-after=1 $(($3 + 20)) "${launcher[@]}" env LD_PRELOAD="$library" STOP_RANK="$1" \
+  TESSERA_TIMEOUT_SECONDS=$3 timeout --kill-after=5 $(($3 + 60)) "${launcher[@]}" env LD_PRELOAD="$library" STOP_RANK="$1" \
     STOP_CALL="$2" "$program" run "$inputs/tutorial.toml" --set training.num_epochs=1 --set comm.timeout_seconds="$3" \
     --set "checkpoint.directory=$here.saves" --set checkpoint.async=false > /dev/null 2> "$here.err"
   echo $? > "$here.code"
 }
 
 # The number of calls that the ranks 0 and 1 make, the smaller one of both.
-run 0 -1 30
-run 1 -1 30
+run 0 -1 60
+run 1 -1 60
 calls=
 for rank in 0 1; do
   made=$(sed -n 's/^\([0-9]*\) calls$/\1/p' "$work/$rank.-1.err")

@@ -16,12 +16,13 @@ expect_sorted() { [ "$(sorted)" = "$1" ] || fail "printed '$(sorted)', expected 
 
 begin apart
 mark=hosts_test.$$
-on 3 2 "touch /dev/shm/$mark.\$OMPI_COMM_WORLD_RANK; sleep 1
+on 3 2 "touch /dev/shm/$mark.\$OMPI_COMM_WORLD_RANK
+  until [ \$(ls /dev/shm | grep -c $mark) -ge 2 ]; do sleep 0.1; done; sleep 1
   echo \$(hostname) \$(ls /dev/shm | grep -c $mark) \$(ip -o -4 address show scope global | awk '{ print \$4 }')"
 expect_code 0
 expect_sorted "h1 2 10.0.0.1/24 h1 2 10.0.0.1/24 h2 2 10.0.0.2/24 h2 2 10.0.0.2/24 h3 2 10.0.0.3/24 h3 2 10.0.0.3/24"
 begin beside
-on 1 1 --beside 'sleep 1; kill -KILL $h1' 'sleep 30'
+on 1 1 --beside 'sleep 1; kill -KILL $h1' 'sleep 170'
 [ "$code" -ne 0 ] && [ "$code" -ne 124 ] || fail "exit code $code"
 
 for arguments in "2 1" "2 x true" "2 1 --fast true"; do
@@ -38,7 +39,7 @@ if [ $EUID -eq 0 ]; then expect_code 77 && expect_line "SKIPPED: needs the right
 
 # Two launches at a time have the same names and addresses and do not meet.
 begin side-by-side
-on 2 1 "$(printf '%q ' "$hosts") 1 1 bash -c 'hostname; sleep 1'" & first=$!
+(out=$work/other.out err=$work/other.err; on 2 1 "$(printf '%q ' "$hosts") 1 1 bash -c 'hostname; sleep 1'") & first=$!
 on 2 1 'hostname; sleep 1'
 wait $first
 expect_code 0
@@ -55,17 +56,11 @@ mark=4711.$$
 before=$(left "sleep $mark")
 "$hosts" 2 1 bash -c "sleep $mark" > "$out" 2> "$err" &
 process=$!
-for _ in $(seq 100); do
-  [ "$(ps -eo args | grep -c "^sleep $mark")" -eq 2 ] && break
-  sleep 0.1
-done
-[ "$(ps -eo args | grep -c "^sleep $mark")" -eq 2 ] || fail "the command did not start on both hosts"
+both_sleep() { [ "$(ps -eo args | grep -c "^sleep $mark")" -eq 2 ]; }
+wait_until both_sleep
 kill -KILL $process
 wait $process 2> /dev/null
-for _ in $(seq 20); do
-  [ "$(left "sleep $mark")" = "$before" ] && break
-  sleep 0.1
-done
-[ "$(left "sleep $mark")" = "$before" ] || fail "left $(left "sleep $mark")"
+nothing_left() { [ "$(left "sleep $mark")" = "$before" ]; }
+wait_until nothing_left
 
 conclude

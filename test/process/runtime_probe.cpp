@@ -84,14 +84,12 @@ ExitCode end_by_second_signal(const std::string& first, const std::string& secon
   const std::map<std::string, int> numbers{{"TERM", SIGTERM}, {"USR1", SIGUSR1}, {"INT", SIGINT}};
   std::signal(SIGINT, SIG_DFL);  // it may be ignored in a background job
   const tessera::StopSignals signals;
-  for (int i = 0; i < 2; ++i) {
-    kill(getpid(), numbers.at(first));
-    std::this_thread::sleep_for(100ms);
-  }
-  if (!signals.arrived()) return ExitCode::wrong_result;
-  std::this_thread::sleep_for(300ms);
+  kill(getpid(), numbers.at(first));
+  while (!signals.arrived()) std::this_thread::yield();  // another thread receives it
+  kill(getpid(), numbers.at(first));
+  std::this_thread::sleep_for(400ms);
   kill(getpid(), numbers.at(second));
-  std::this_thread::sleep_for(10s);
+  std::this_thread::sleep_for(50s);
   return ExitCode::timeout;
 }
 
