@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Every file of inputs/ is planned whole; those that are not for a cluster also run small on one process and on
-# several. On 4 ranks the calls must be those of its strategy.
-# usage: inputs_test.sh PROGRAM JSON_GET INPUTS RANKS LAUNCHER...
+# Every file of inputs/ is planned whole; those that are not for a cluster also run small on one process and on 4 ranks,
+# where the calls must be those of its strategy.
+# usage: inputs_test.sh PROGRAM JSON_GET INPUTS 4 LAUNCHER...
 program=$1 json_get=$2 inputs=$3 ranks=$4
 shift 4
 several=("$@")
@@ -57,8 +57,6 @@ rows=$(sed -z 's/\n  */ /g' <<< "$table")
 for file in "$inputs"/*.toml; do
   grep -q '^\[\[grid\]\]' "$file" && continue  # a study: test/bench runs those
   input=$(basename "$file" .toml)
-  # The files for a pipeline and for clusters say on how many ranks they run.
-  [[ $ranks -ne 4 && $input =~ _(pipeline|large)$ ]] && continue
   begin "input-$input"
   succeeds plan "$file"
   row=$(grep "^$input *|" <<< "$rows")
@@ -73,7 +71,6 @@ for file in "$inputs"/*.toml; do
   expect_json /measured/traffic "[]"
   expected=$(json /final_loss)
   train
-  [ "$ranks" -eq 4 ] || continue
   [ -z "$mesh" ] || train --mesh "$mesh"
   # shellcheck disable=SC2086 # words
   expect_traffic $traffic
