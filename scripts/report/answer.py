@@ -108,7 +108,7 @@ def caveats(study):
     if without:
         why = list(dict.fromkeys(case.no_interval for case in without))
         tests.append((lambda case: case in without,
-                      f"{{}} had no interval ({'; '.join(why[:3])}), so that no difference from it is significant"))  # fmt: skip
+                      f"{{}} had no interval ({'; '.join(why[:3])}), without which no difference is significant"))  # fmt: skip
     found = [(sentence, cases) for test, sentence in tests if (cases := [case for case in study.cases if test(case)])]
     items = [_said(sentence, cases, study.measured) for sentence, cases in found]
     drift, resolution = (positive(study.summary, "machine", key) for key in ("drift", "resolution"))

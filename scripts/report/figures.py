@@ -93,7 +93,8 @@ def _ideal(work):
 
 
 def scaling(study):
-    bars = "" if study.machine else " Bars are 95 % intervals, corrected for the speed of the machine within a launch; arrows mark bars that go on."
+    has_bars = any(case.interval for case in study.measured) and not study.machine
+    bars = "" if not has_bars else " Bars are 95 % intervals, corrected for the speed of the machine within a launch; arrows mark bars that go on."
     kind = "T(p₀) ÷ T(p), of one batch per rank" if study.scaling == "weak" else "p₀·T(p₀) ÷ (p·T(p))"
     return _plates(
         study,

@@ -57,13 +57,13 @@ class Study:
         self.doubt = self._doubt()
 
     def compare(self):
-        """Computes the ratios of the cases to their baselines."""
+        """Computes the ratios of the cases to their baselines and, if times are reliable, to the fastest ones."""
         self.ratios = True
         by_id = {case.id: case for case in self.measured}
         for case in self.measured:
             baseline = by_id.get(text(case.row, "baseline"))
             case.compare(baseline and baseline.same_as or baseline)
-        for work in self.works:
+        for work in self.works if not self.doubt else ():
             work.compare()
 
     def _doubt(self):

@@ -3,6 +3,7 @@
 
 from . import numbers
 from .contents import Column, Table, shown
+from .drawing import NothingToShow
 from .fields import number, numbers as numbers_, positive, table, text, texts
 from .works import Work, factor_name, factor_value
 
@@ -17,11 +18,11 @@ def step(case):
 
 def fastest(study):
     """A row for each number of ranks of each work."""
+    if study.doubt:
+        raise NothingToShow(f"times are not reliable, so no case is called the fastest: {study.doubt}")
     rows = [cases for work in study.works if study.ratios for cases in work.by_ranks().values()]
 
     def names(cases):
-        if len(cases) > 1 and study.doubt:
-            return "unknown: times are not reliable"
         own = [case.name for case in cases if case is cases[0] or Work.tied(case)]
         return own[0] if len(own) == 1 else f"no significant difference: {'; '.join(own)}"
 

@@ -50,6 +50,7 @@ class Sentences(WithDirectory):
         self.assertTrue(banner.startswith("Times are not reliable: "), banner)
         said += predictions(study).points
         self.assertEqual([one for one in said if re.search("fast|slow|×", one)], [])
+        self.assertEqual([case.id for case in study.measured if case.behind], [])
         self.assertIn("On 8 ranks: 6 cases with 722 to 941 samples/s.", said)
         return banner
 
