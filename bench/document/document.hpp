@@ -6,7 +6,7 @@
 //     double low_seconds = 0, high_seconds = 0;
 //     static void fields(auto& f, auto& v) {
 //       f("low_seconds", v.low_seconds, "of the fastest step");
-//       f("high_seconds", positive(v.high_seconds), "of the slowest step");
+//       f("high_seconds", v.high_seconds, "of the slowest step", positive);
 //     }
 //   };
 //
@@ -61,15 +61,6 @@ inline constexpr bool is_vector = false;
 template <class T>
 inline constexpr bool is_vector<std::vector<T>> = true;
 
-/// A field that must pass a check when it is read.
-template <class T, class Check>
-struct CheckedField {
-  T& value;
-  Check check;  ///< gets the stored value
-};
-template <class T, class Check>
-CheckedField(T&, Check) -> CheckedField<T, Check>;
-
 /// A field that is written, and ignored when it is read.
 template <class T>
 struct WrittenField {
@@ -120,10 +111,13 @@ class StoredDocument {
     return value;
   }
 
-  /// Reads a field of an object.
-  template <class T>
-  void operator()(const char* key, T&& value, const char* = "") const {
-    (*this)[key].read_into(value);
+  /// Reads a field of an object. The check gets the stored value, unless that may be unknown and
+  /// is.
+  template <class T, class... Check>
+  void operator()(const char* key, T&& value, const char* = "", Check... check) const {
+    const StoredDocument stored = (*this)[key];
+    if (!is_optional<std::remove_reference_t<T>> || !stored.is_unknown()) (check(stored), ...);
+    stored.read_into(value);
   }
   /// Reads the fields of a list, each from the place of its key.
   template <class T>
@@ -146,11 +140,6 @@ class StoredDocument {
   StoredDocument() = default;
   StoredDocument part(const nlohmann::json* value, const std::string& key) const;
 
-  template <class T, class Check>
-  void read_into(CheckedField<T, Check>& field) const {
-    if (!is_optional<T> || !is_unknown()) field.check(*this);
-    read_into(field.value);
-  }
   template <class T>
   void read_into(WrittenField<T>&) const {}
   template <class T>
@@ -201,10 +190,6 @@ void StoredDocument::read_into(T& value) const {
 
 template <class T>
 nlohmann::json document_of(const T& value);
-template <class T, class Check>
-nlohmann::json document_of(const CheckedField<T, Check>& field) {
-  return document_of(field.value);
-}
 template <class T>
 nlohmann::json document_of(const WrittenField<T>& field) {
   return document_of(field.value);
@@ -213,8 +198,8 @@ nlohmann::json document_of(const WrittenField<T>& field) {
 /// Writes the fields of an object.
 class DocumentWriter {
  public:
-  template <class T>
-  void operator()(const char* key, const T& value, const char* = "") {
+  template <class T, class... Check>
+  void operator()(const char* key, const T& value, const char* = "", Check...) {
     json[key] = document_of(value);
   }
   template <class T>
@@ -250,23 +235,17 @@ nlohmann::json document_of(const T& value) {
   }
 }
 
+// Checks of fields.
+
 /// A number from 1e-100 to 1e100.
-template <class T>
-auto positive(T& value) {
-  return CheckedField{value, [](const StoredDocument& stored) { stored.number(); }};
-}
-template <class T>
-auto in_range(T& value, Size least, Size most) {
-  return CheckedField{value, [=](const StoredDocument& stored) { stored.integer(least, most); }};
-}
+inline void positive(const StoredDocument& stored) { stored.number(); }
 /// A text that must not be missing.
-template <class T>
-auto required(T& value) {
-  return CheckedField{value, [](const StoredDocument& stored) { stored.text(); }};
+inline void required(const StoredDocument& stored) { stored.text(); }
+inline auto in_range(Size least, Size most) {
+  return [=](const StoredDocument& stored) { stored.integer(least, most); };
 }
-template <class T>
-auto one_of(T& value, std::span<const std::string_view> words) {
-  return CheckedField{value, [=](const StoredDocument& stored) { stored.one_of(words); }};
+inline auto one_of(std::span<const std::string_view> words) {
+  return [=](const StoredDocument& stored) { stored.one_of(words); };
 }
 
 template <HasFields T>

@@ -82,12 +82,12 @@ struct CheckpointTimes {
     f("async", v.async, "written while steps run");
     f("checkpoints", v.checkpoints, "that were timed");
     f("bytes", v.bytes, "of one, on all ranks");
-    f("write_seconds", positive(v.write_seconds), "median, with the time of writing threads");
+    f("write_seconds", v.write_seconds, "median, with the time of writing threads", positive);
     f("write_bytes_per_second", written(v.write_bytes_per_second()));
     f("exposed_seconds", v.exposed_seconds, "no step ran meanwhile");
     f("steps_while_writing", v.steps_while_writing);
     f("step_seconds_while_writing", v.step_seconds_while_writing, "median of these");
-    f("read_seconds", positive(v.read_seconds), "median");
+    f("read_seconds", v.read_seconds, "median", positive);
     f("read_bytes_per_second", written(v.read_bytes_per_second()));
   }
 };

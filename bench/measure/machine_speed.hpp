@@ -50,8 +50,8 @@ struct MachineSpeed {
   double memory_seconds = 0;   ///< larger than most caches
 
   static void fields(auto& f, auto& v) {
-    f("product_seconds", positive(v.product_seconds), "of a small matrix product");
-    f("memory_seconds", positive(v.memory_seconds), "of a sweep through memory");
+    f("product_seconds", v.product_seconds, "of a small matrix product", positive);
+    f("memory_seconds", v.memory_seconds, "of a sweep through memory", positive);
   }
 };
 inline MachineSpeed mean(const MachineSpeed& a, const MachineSpeed& b) {

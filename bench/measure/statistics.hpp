@@ -70,7 +70,7 @@ struct Round {
   static void fields(auto& f, auto& v) {
     f("launch", v.launch);
     f("at", v.at, "seconds since the launch began");
-    f("seconds", positive(v.seconds), "median of the block's steps, each on its slowest rank");
+    f("seconds", v.seconds, "median of the block's steps, each on its slowest rank", positive);
     f("machine", v.machine, "times of the fixed kernels, mean of before and after");
   }
 };

@@ -61,7 +61,7 @@ struct StepTimes : Statistics {
   Size warm_up = 0;
 
   static void fields(auto& f, auto& v) {
-    f("median", positive(v.median), "of the medians of the rounds");
+    f("median", v.median, "of the medians of the rounds", positive);
     f("mad", v.mad, "median distance of all steps from their median");
     f("min", v.min, "of all steps");
     f("p95", v.p95, "95th percentile of all steps");
@@ -202,15 +202,15 @@ struct CaseResult {
 
   static void fields(auto& f, auto& v) {
     f("schema_version", written(1));
-    f("id", required(v.id), "as in study.json");
+    f("id", v.id, "as in study.json", required);
     f("study", v.study, "its name");
-    f("label", required(v.label), "its factors in words");
-    f("factors", checked_factors(v.factors), "as in study.json");
+    f("label", v.label, "its factors in words", required);
+    f("factors", v.factors, "as in study.json", check_factors);
     f("case", v.facts, "what it is: mesh, nodes and the axes across them, types, parameters");
     f("config", v.config, "its whole configuration");
-    f("status", one_of(v.status, statuses));
+    f("status", v.status, "", one_of(statuses));
     f("reason", v.reason, "why it has no times");
-    f("exit_code", in_range(v.exit_code, 0, 255));
+    f("exit_code", v.exit_code, "", in_range(0, 255));
     f("crashes", v.crashes, "rounds that began and did not end");
     f("launches", v.launches, "that finished measuring it; 0: --resume continues");
     f("launch", v.launch, "the latest with a result");
@@ -221,7 +221,7 @@ struct CaseResult {
     f("loss", v.loss, "losses beside those of the reference");
     f("rounds", v.rounds, "blocks of steps, of all launches");
     f("step_seconds", v.step_seconds, "on the slowest rank, with one fence at the end of a step");
-    f("samples_per_second", positive(v.samples_per_second), "global batch over the median");
+    f("samples_per_second", v.samples_per_second, "global batch over the median", positive);
     f("breakdown", v.breakdown, "of instrumented steps; the means of five parts add up to a step");
     f("traffic", v.traffic, "planned and measured calls");
     f("memory", v.memory, "of the device");

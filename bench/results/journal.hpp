@@ -33,7 +33,7 @@ struct Reference {
 
   static void fields(auto& f, auto& v) {
     f("losses", v.losses, "of its steps, epochs and validations");
-    f("mesh", required(v.mesh), "of the ranks that computed them: data=1");
+    f("mesh", v.mesh, "of the ranks that computed them: data=1", required);
     f("microbatches", v.microbatches, "of a step");
     f("asked_steps", v.asked_steps, "verify.steps; null: all");
     f("seconds", v.seconds, "it took");
@@ -58,7 +58,7 @@ struct Begin {
   std::vector<std::string> instead_of{};
 
   static void fields(auto& f, auto& v) {
-    f("begin", required(v.what), "id of a case, or name of a reference");
+    f("begin", v.what, "id of a case, or name of a reference", required);
     f("round", v.round, "in this launch");
     f("instead_of", v.instead_of, "launches whose lines about the case count no longer");
   }
@@ -78,7 +78,7 @@ struct End {
   std::optional<Size> give_up{};
 
   static void fields(auto& f, auto& v) {
-    f("end", required(v.what), "as in its begin");
+    f("end", v.what, "as in its begin", required);
     f("round", v.round);
     f("time", v.time, "UTC");
     f("seconds", v.seconds, "of the case in this launch");

@@ -97,7 +97,7 @@ struct Study {
 
   /// Lists the fields that study.json has.
   static void fields(auto& f, auto& v) {
-    f("name", required(v.name));
+    f("name", v.name, "", required);
     f("description", v.description);
     f("file", v.file);
     f("small", v.small, "of --small");
@@ -126,7 +126,6 @@ Study load_study(const StudySource& source);
 
 /// Throws Error (usage) unless they are complete.
 void check_factors(const StoredDocument& factors);
-auto checked_factors(auto& factors) { return CheckedField{factors, &check_factors}; }
 
 /// One point of a study.
 struct Case {
@@ -144,11 +143,12 @@ struct Case {
 
   /// Lists the fields that study.json has.
   static void fields(auto& f, auto& v) {
-    f("id", required(v.id), "readable, and unique by a hash of the configuration");
-    f("label", required(v.label), "its factors in words");
-    f("factors", checked_factors(v.factors),
+    f("id", v.id, "readable, and unique by a hash of the configuration", required);
+    f("label", v.label, "its factors in words", required);
+    f("factors", v.factors,
       "strategy, mesh, ranks, global_batch, microbatches; batch_per_rank if the grid gave it, and "
-      "keys that a grid varied");
+      "keys that a grid varied",
+      check_factors);
     f("skip_reason", v.skip_reason, "excluded, or no valid configuration");
   }
 };

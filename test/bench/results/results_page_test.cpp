@@ -17,8 +17,8 @@ class FieldTable {
  public:
   explicit FieldTable(std::string prefix) : prefix_(std::move(prefix)) {}
 
-  template <class T>
-  void operator()(const char* key, T&& value, const std::string& meaning = "") {
+  template <class T, class... Check>
+  void operator()(const char* key, T&& value, const std::string& meaning = "", Check...) {
     rows += fmt::format("| `{}{}` | {} |\n", prefix_, key, meaning);
     has_meanings |= !meaning.empty();
     add_parts(prefix_ + key, value);
@@ -46,10 +46,6 @@ class FieldTable {
     } else if constexpr (is_vector<T>) {
       add_parts(place + "[]", typename T::value_type{});
     }
-  }
-  template <class T, class Check>
-  void add_parts(const std::string& place, const CheckedField<T, Check>& field) {
-    add_parts(place, field.value);
   }
 
   std::string prefix_;
