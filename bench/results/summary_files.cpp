@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The files of a summary: summary.json, cases.csv, steps.csv.
 #include <set>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -15,102 +16,82 @@ using Json = nlohmann::json;
 
 using Columns = std::vector<std::pair<std::string, Json>>;
 
-/// A column of summary.json and cases.csv, and its place in document_of_row().
-struct SummaryColumn {
-  const char* name;
+/// Columns of summary.json and cases.csv that have their values in one object of document_of_row().
+struct ColumnGroup {
   const char* place;
+  const char* keys;
+  const char* prefix = "";  ///< of the names of the columns, before the key
 };
-constexpr SummaryColumn summary_columns[] = {
-    {"id", "/id"},
-    {"label", "/label"},
-    {"status", "/status"},
-    {"reason", "/reason"},
-    {"strategy", "/factors/strategy"},
-    {"mesh", "/factors/mesh"},
-    {"ranks", "/factors/ranks"},
-    {"nodes", "/case/nodes/count"},
-    {"global_batch", "/factors/global_batch"},
-    {"batch_per_rank", "/row/batch_per_rank"},
-    {"microbatches", "/factors/microbatches"},
-    {"step_seconds_median", "/step_seconds/median"},
-    {"step_seconds_mad", "/step_seconds/mad"},
-    {"step_seconds_min", "/step_seconds/min"},
-    {"step_seconds_p95", "/step_seconds/p95"},
-    {"step_seconds_max", "/step_seconds/max"},
-    {"step_seconds_ci95_low", "/step_seconds/ci95_low"},
-    {"step_seconds_ci95_high", "/step_seconds/ci95_high"},
-    {"step_seconds_ci95_problem", "/step_seconds/ci95_problem"},
-    {"step_seconds_n", "/step_seconds/n"},
-    {"step_seconds_outliers", "/step_seconds/outliers"},
-    {"rounds", "/derived/rounds"},
-    {"launches", "/derived/launches"},
-    {"partial_launches", "/derived/partial_launches"},
-    {"samples_per_second", "/samples_per_second"},
-    {"same_program_as", "/row/same_program_as"},
-    {"baseline", "/row/baseline"},
-    {"baseline_ranks", "/row/baseline_ranks"},
-    {"baseline_step_seconds", "/row/baseline_step_seconds"},
-    {"scaling", "/row/scaling"},
-    {"speedup", "/row/speedup"},
-    {"efficiency", "/row/efficiency"},
-    {"corrected_speedup", "/derived/corrected_speedup/0"},
-    {"corrected_speedup_low", "/derived/corrected_speedup/1"},
-    {"corrected_speedup_high", "/derived/corrected_speedup/2"},
-    {"standing", "/row/standing"},
-    {"over_fastest", "/derived/over_fastest/0"},
-    {"over_fastest_low", "/derived/over_fastest/1"},
-    {"over_fastest_high", "/derived/over_fastest/2"},
-    {"loss_verdict", "/loss/verdict"},
-    {"loss_largest_relative_difference", "/loss/largest_relative_difference"},
-    {"final_loss", "/row/final_loss"},
-    {"instrumented_step_seconds", "/breakdown/step_seconds"},
-    {"compute_seconds", "/breakdown/compute/mean_rank_seconds"},
-    {"communication_seconds", "/breakdown/communication/mean_rank_seconds"},
-    {"idle_seconds", "/breakdown/idle/mean_rank_seconds"},
-    {"optimizer_seconds", "/breakdown/optimizer/mean_rank_seconds"},
-    {"other_seconds", "/breakdown/other/mean_rank_seconds"},
-    {"product_seconds", "/breakdown/products/mean_rank_seconds"},
-    {"launch_seconds", "/breakdown/launches/mean_rank_seconds"},
-    {"communication_share", "/derived/communication_share"},
-    {"product_share", "/derived/product_share"},
-    {"flops_per_second", "/compute/flops_per_second"},
-    {"flops_per_second_per_rank", "/compute/flops_per_second_per_rank"},
-    {"gemm_peak_flops_per_second", "/row/gemm_peak_flops_per_second"},
-    {"mfu", "/row/mfu"},
-    {"planned_bytes", "/memory/planned_bytes"},
-    {"measured_bytes", "/memory/measured_bytes"},
-    {"predicted_step_seconds", "/prediction/step_seconds"},
-    {"checkpoint_bytes", "/checkpoint/bytes"},
-    {"checkpoint_write_seconds", "/checkpoint/write_seconds"},
-    {"checkpoint_write_bytes_per_second", "/checkpoint/write_bytes_per_second"},
-    {"checkpoint_exposed_seconds", "/checkpoint/exposed_seconds"},
-    {"checkpoint_read_seconds", "/checkpoint/read_seconds"},
-    {"crashes", "/crashes"},
-    {"launch", "/launch"},
-    {"simulated", "/simulated"},
+constexpr ColumnGroup column_groups[] = {
+    {"", "id label status reason"},
+    {"/factors", "strategy mesh ranks"},
+    {"/derived", "nodes"},
+    {"/factors", "global_batch"},
+    {"/row", "batch_per_rank"},
+    {"/factors", "microbatches"},
+    {"/step_seconds", "median mad min p95 max ci95_low ci95_high ci95_problem n outliers",
+     "step_seconds_"},
+    {"/derived", "rounds launches partial_launches"},
+    {"", "samples_per_second"},
+    {"/row",
+     "same_program_as baseline baseline_ranks baseline_step_seconds scaling speedup efficiency"},
+    {"/derived", "corrected_speedup corrected_speedup_low corrected_speedup_high"},
+    {"/row", "standing"},
+    {"/derived", "over_fastest over_fastest_low over_fastest_high"},
+    {"/loss", "verdict largest_relative_difference", "loss_"},
+    {"/row", "final_loss"},
+    {"/breakdown", "step_seconds", "instrumented_"},
+    {"/derived",
+     "compute_seconds communication_seconds idle_seconds optimizer_seconds other_seconds "
+     "product_seconds launch_seconds communication_share product_share"},
+    {"/compute", "flops_per_second flops_per_second_per_rank"},
+    {"/row", "gemm_peak_flops_per_second mfu"},
+    {"/memory", "planned_bytes measured_bytes"},
+    {"/prediction", "step_seconds", "predicted_"},
+    {"/checkpoint", "bytes write_seconds write_bytes_per_second exposed_seconds read_seconds",
+     "checkpoint_"},
+    {"", "crashes launch simulated"},
 };
 
-/// Returns the median and the ends of its interval.
-Json interval_of(const std::optional<Statistics>& ratio) {
-  if (!ratio) return nullptr;
-  return {ratio->median, document_of(ratio->ci95_low), document_of(ratio->ci95_high)};
+/// Returns the value at a place in a document, or null.
+Json found_at(const Json& document, const std::string& place) {
+  const Json::json_pointer at(place);
+  return document.contains(at) ? document.at(at) : Json();
+}
+
+/// Adds the median and the ends of its interval.
+void add_interval(Json& derived, const std::string& name, const std::optional<Statistics>& ratio) {
+  if (!ratio) return;
+  derived[name] = ratio->median;
+  derived[name + "_low"] = document_of(ratio->ci95_low);
+  derived[name + "_high"] = document_of(ratio->ci95_high);
 }
 
 /// Returns the result of a row with what the summary adds to it.
 Json document_of_row(const SummaryRow& row) {
   Json document = row.result;
   document["row"] = row;
-  document["derived"] = {
-      {"corrected_speedup", interval_of(row.corrected_speedup)},
-      {"over_fastest", interval_of(row.over_fastest)},
-      {"communication_share",
-       document_of(row.share_of_step({&Breakdown::communication, &Breakdown::idle}))},
-      {"product_share", document_of(row.share_of_step({&Breakdown::products}))}};
-  if (!row.result.step_seconds) return document;
-  const LaunchCounts launches = count_launches(row.result.rounds);
-  document["derived"].update({{"rounds", row.result.rounds.size()},
-                              {"launches", launches.whole},
-                              {"partial_launches", launches.partial}});
+  Json derived{{"nodes", found_at(document, "/case/nodes/count")},
+               {"communication_share",
+                document_of(row.share_of_step({&Breakdown::communication, &Breakdown::idle}))},
+               {"product_share", document_of(row.share_of_step({&Breakdown::products}))}};
+  add_interval(derived, "corrected_speedup", row.corrected_speedup);
+  add_interval(derived, "over_fastest", row.over_fastest);
+  for (const auto& [name, part] : {std::pair("compute_seconds", "compute"),
+                                   {"communication_seconds", "communication"},
+                                   {"idle_seconds", "idle"},
+                                   {"optimizer_seconds", "optimizer"},
+                                   {"other_seconds", "other"},
+                                   {"product_seconds", "products"},
+                                   {"launch_seconds", "launches"}})
+    derived[name] = found_at(document, fmt::format("/breakdown/{}/mean_rank_seconds", part));
+  if (row.result.step_seconds) {
+    const LaunchCounts launches = count_launches(row.result.rounds);
+    derived["rounds"] = row.result.rounds.size();
+    derived["launches"] = launches.whole;
+    derived["partial_launches"] = launches.partial;
+  }
+  document["derived"] = std::move(derived);
   return document;
 }
 
@@ -118,10 +99,9 @@ Json document_of_row(const SummaryRow& row) {
 Columns columns_of(const SummaryRow& row) {
   const Json document = document_of_row(row);
   Columns found;
-  for (const auto& [name, place] : summary_columns) {
-    const Json::json_pointer at(place);
-    found.emplace_back(name, document.contains(at) ? document.at(at) : Json());
-  }
+  for (const ColumnGroup& group : column_groups)
+    for (const std::string& key : split_text(group.keys, ' '))
+      found.emplace_back(group.prefix + key, found_at(document, group.place + ("/" + key)));
   return found;
 }
 
