@@ -51,9 +51,11 @@ class Table:
         same, keep = [], []
         for index, column in enumerate(self.columns):
             values = {row[index] for row in rows}
-            if len(values) > 1 or len(rows) < 2 or (column.kind in ("number", "status") and values != {UNKNOWN}):
+            if values == {UNKNOWN}:
+                continue
+            if len(values) > 1 or len(rows) < 2 or column.kind in ("number", "status"):
                 keep.append(index)
-            elif values != {UNKNOWN}:
+            else:
                 same.append(f"{column.title}{':' if column.kind == 'text' else ''} {rows[0][index]}")
         if same:
             self.caption = f"{self.caption} The same for all: {', '.join(same)}."

@@ -14,7 +14,7 @@ from .works import varied
 COMPARABLE = ("version", "git_revision", "git_dirty", "build_type", "compiler", "cxx_flags", "kokkos.version",
               "kokkos.backend", "kokkos.concurrency", "kokkos_kernels.version", "blas", "blas_library", "mpi.library",
               "cuda_version", "nccl_version", "machine")  # fmt: skip
-EACH_LAUNCH = ("time", "arguments", "scheduler_job")  # of provenance, always different
+EACH_LAUNCH = ("time", "arguments", "scheduler_job", "rank.process")  # of provenance, always different
 
 
 def flatten(content, prefix=""):
@@ -97,13 +97,15 @@ def method(study):
             "the latency of the outermost level that it reaches, and its bytes over the slowest link of a ring."
         )
         return Points("", said)
+    most = number(study.study, "verify", "ranks") or 1
+    reference = "one rank" if most == 1 else f"one rank, or on at most {count(most)} where it does not fit on one"
     said += [
         f"Steps: after {setting('measure', 'warm_up')} steps to warm up, each of {setting('measure', 'rounds')} rounds runs a block "
         "of steps of every case, in a shuffled order. The time of a step is that of the slowest rank, that of a round the median of "
         "its block, and that of a case the median of its rounds. Intervals use order statistics of the rounds. No outlier is dropped.",
         "Ratios are medians over the rounds of both cases, corrected round by round for the speed of the machine, which fixed "
         "kernels beside each block show. A difference is significant if its interval lies above 1.03.",
-        f"Correctness: losses must be those of a reference on {setting('verify', 'ranks')} rank(s), within a relative difference of "
+        f"Correctness: losses must be those of a reference on {reference}, within a relative difference of "
         f"{number(study.study, 'verify', 'tolerance')}; those of an unverified case were compared with nothing. Calls, bytes and "
         "memory must be as planned. Times of an invalid case are not reported as speed.",
         f"Breakdown and collectives: from {setting('measure', 'instrumented_steps')} more steps with fences. Predictions: the "

@@ -111,6 +111,10 @@ class ThePage(WithDirectory):
             ends = [float(end) for end in re.findall(r"[\d.]+", row["speed-up [95 % CI]"])]
             self.assertTrue(ends[1] <= ends[0] <= ends[2], row)
 
+    def test_launches_of_one_program_on_one_machine_do_not_differ(self):
+        self.assertNotIn("Where measured cases differ", self.markdown)
+        self.assertIn("rank.process", self.markdown)
+
     def test_the_fastest_case_on_each_number_of_ranks(self):
         rows = self.page.table("ranks", "work", "fastest", "node-hours for a million samples")
         self.assertEqual([row["ranks"] for row in rows], ["1", "2", "4", "8", "2", "4", "8"])
