@@ -147,7 +147,7 @@ struct ComputeResult {
   static void fields(auto& f, auto& v) {
     f("flops_per_step", v.flops_per_step, "on all ranks, as all but those of a rank");
     f("gemm_peak_flops_per_second", v.gemm_peak_flops_per_second,
-      "best square product, at the launch's start or next to the case");
+      "best square product next to the case");
     f("flops_per_second", v.flops_per_second);
     f("flops_per_second_per_rank", v.flops_per_second_per_rank);
     f("vendor_peak_flops_per_second", v.vendor_peak_flops_per_second, "from limits");

@@ -16,26 +16,14 @@
 
 namespace tessera::bench {
 
-/// The facts that all cases of a launch share.
-struct RoundsContext {
-  const Study& study;
-  const Communicator& world;
-  const LaunchState& launch;
-  const References& references;
-  const ResultsDirectory& results;
-  AbortRecord& abort_record;
-  const RunOptions& options;
-  Journal* journal;  ///< of the launch, on rank 0
-};
-
 /// The rounds of a case in this launch. The ranks of the case run them while the other ranks sleep.
 /// All public functions are collective over all ranks of the job.
 class CaseRounds {
  public:
   /// With `stays_set_up`, the case stays set up between its rounds. Lines that the launches
   /// `instead_of` have written about the case count no longer.
-  CaseRounds(const Case& point, const RoundsContext& context, bool stays_set_up,
-             std::vector<std::string> instead_of);
+  CaseRounds(const Case& point, LaunchState& launch, const References& references,
+             bool stays_set_up, std::vector<std::string> instead_of);
   CaseRounds(const CaseRounds&) = delete;
   CaseRounds& operator=(const CaseRounds&) = delete;
 
@@ -43,9 +31,6 @@ class CaseRounds {
   void run_round();
 
  private:
-  /// Adds a line to the journal. Throws on all ranks if it cannot be written.
-  template <class Line>
-  void append(const Line& line) const;
   End end_line() const;
 
   // case_steps.cpp: collective over the ranks of the case.
@@ -68,17 +53,18 @@ class CaseRounds {
   /// Throws Error (timeout) on all ranks if the case has used its time.
   void check_time() const { bench::check_time(ranks(), seconds(), study_.limits); }
 
-  const Communicator& ranks() const { return context_.launch.group(point_).ranks; }
+  const Communicator& ranks() const { return launch_.group(point_).ranks; }
   /// Returns the seconds in all rounds of this launch.
   double seconds() const { return seconds_before_ + clock_.seconds(); }
   /// Returns true if --inject plants this fault on this rank.
   bool has_fault(Fault::Kind kind) const {
-    const std::optional<Fault>& fault = context_.options.fault;
+    const std::optional<Fault>& fault = launch_.options.fault;
     return fault && fault->kind == kind && fault->rank == ranks().rank();
   }
 
   const Case& point_;
-  const RoundsContext& context_;
+  LaunchState& launch_;
+  const References& references_;
   const Study& study_;
   bool stays_set_up_;
   std::vector<std::string> instead_of_;
@@ -87,7 +73,6 @@ class CaseRounds {
   CaseResult result_;               ///< what the first round found
   std::optional<Round> block_;      ///< of this round
   std::vector<double> step_times_;  ///< of its steps
-  double gemm_peak_ = 0;            ///< FLOP/s per rank
   std::unique_ptr<CaseRun> run_;    ///< null if it is not set up
   Size block_steps_ = 0;
   bool is_done_ = false;  ///< this launch runs no further round

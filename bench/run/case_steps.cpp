@@ -50,19 +50,20 @@ Config with_own_files(const Case& point, const ResultsDirectory& results) {
 void CaseRounds::run_steps(const FoundReference& reference) {
   const MeasureRules& rules = study_.measure;
   const bool is_first_round = round_ == 0;
-  if (is_first_round)
-    // The machine may have been busy when the launch measured the peak.
-    gemm_peak_ = std::max(context_.launch.peak(point_),
-                          gemm_peak(ranks(), gemm_type(point_.config), rules.gemm_size, 3));
+  // Measured before the case needs memory.
+  const double peak =
+      is_first_round ? gemm_peak(ranks(), gemm_type(point_.config), rules.gemm_size, 5) : 0;
   const bool is_new = !run_;
-  if (is_new) run_ = CaseRun::make(with_own_files(point_, context_.results), ranks());
+  if (is_new) run_ = CaseRun::make(with_own_files(point_, launch_.results), ranks());
   if (is_first_round) {
+    result_.compute =
+        flop_rates(run_->plan(), peak, study_.limits.vendor_peak_flops_per_second, {});
     if (!verify_and_instrument(reference)) return;
     block_steps_ = block_steps(rules, median(slowest(ranks(), run_->time_steps(3))));
   } else if (is_new) {
     warm_up();
   }
-  context_.abort_record.enter("timed steps");
+  launch_.abort_record.enter("timed steps");
   measure_block();
   check_time();
   if (!run_->is_finite())
@@ -74,26 +75,24 @@ void CaseRounds::run_steps(const FoundReference& reference) {
 }
 
 void CaseRounds::warm_up() {
-  context_.abort_record.enter("warm-up");
+  launch_.abort_record.enter("warm-up");
   run_->warm_up(study_.measure.warm_up, [this] { check_time(); });
 }
 
 bool CaseRounds::verify_and_instrument(const FoundReference& reference) {
   const MeasureRules& rules = study_.measure;
   const auto check = [this] { check_time(); };
-  result_.compute = flop_rates(run_->plan(), gemm_peak_, study_.limits.vendor_peak_flops_per_second,
-                               std::nullopt);
-  context_.abort_record.enter("verification");
+  launch_.abort_record.enter("verification");
   if (!verify(reference)) return false;
-  context_.abort_record.enter("warm-up");
+  launch_.abort_record.enter("warm-up");
   if (has_fault(Fault::Kind::throws)) throw std::runtime_error("thrown by --inject");
   if (has_fault(Fault::Kind::stalls)) std::this_thread::sleep_for(std::chrono::hours(1));
   warm_up();
-  context_.abort_record.enter("instrumented steps");
+  launch_.abort_record.enter("instrumented steps");
   instrument();
   const CheckpointConfig& config = point_.config.checkpoint;
   if (!config.enabled()) return true;
-  context_.abort_record.enter("checkpoints");
+  launch_.abort_record.enter("checkpoints");
   const std::string directory = fmt::format("{}/{}", config.directory, point_.id);
   result_.checkpoint = run_->time_checkpoints(directory, rules.checkpoints, check);
   return true;
@@ -136,23 +135,22 @@ void CaseRounds::instrument() {
   collectively(ranks(), [&] {
     if (ranks().rank() != 0) return;
     result_.breakdown = break_down(traces, steps);
-    if (context_.options.traces)
-      context_.results.write(ResultsDirectory::of_case(point_.id, "trace.json"),
-                             chrome_trace(traces));
+    if (launch_.options.traces)
+      launch_.results.write(ResultsDirectory::of_case(point_.id, "trace.json"),
+                            chrome_trace(traces));
     add_call_times(*result_.traffic, run_->plan(), *result_.breakdown);
   });
 }
 
 void CaseRounds::measure_block() {
-  const MachineProbe& probe = context_.launch.probe();
+  const MachineProbe& probe = launch_.probe();
   const MachineSpeed before = probe.measure(ranks());
   std::vector<double> block = run_->time_steps(block_steps_);
   block.push_back(seconds());
   block = slowest(ranks(), block);
   is_done_ = block.back() > study_.limits.case_seconds / 2;
   block.pop_back();
-  block_ = {context_.launch.name(), context_.launch.seconds(), median(block),
-            mean(before, probe.measure(ranks()))};
+  block_ = {launch_.name(), launch_.seconds(), median(block), mean(before, probe.measure(ranks()))};
   step_times_ = std::move(block);
 }
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <map>
 #include <memory>
 #include <numeric>
 
@@ -93,17 +94,34 @@ bool may_have_results(const RunOptions& options) {
 
 /// The work of a launch.
 struct Choice {
-  Journals journals;             ///< of earlier launches, on rank 0
-  std::vector<Selected> cases;   ///< on rank 0
-  std::vector<std::size_t> run;  ///< numbers of the cases to run, in their order
+  Journals journals;                            ///< of earlier launches, on rank 0
+  std::vector<const Case*> run;                 ///< in their order
+  std::map<std::string, std::string> given_up;  ///< reasons by id, on rank 0
+  /// The launches whose lines about a case to run count no longer, by id, on rank 0.
+  std::map<std::string, std::vector<std::string>> instead_of;
 };
+
+/// Returns the launches that a case of this launch replaces: all if it is to be retried, else those
+/// of another program.
+std::vector<std::string> replaced_launches(std::vector<std::string> launches, bool retries,
+                                           const Program& program,
+                                           const ResultsDirectory& results) {
+  if (!retries)
+    std::erase_if(launches, [&](const std::string& launch) {
+      const std::optional<LaunchProgram> earlier = results.program(launch);
+      return earlier && earlier->program == program;
+    });
+  return launches;
+}
 
 /// Decides about each case on rank 0. Writes nothing. Collective.
 Choice choose(const Communicator& world, const StudyCases& work, const RunOptions& options,
               const ResultsDirectory& results, const Capacity& capacity) {
   Choice choice;
+  std::vector<std::size_t> run;
   collectively(world, [&] {
     if (world.rank() != 0) return;
+    const Program program = StoredDocument(build_provenance({})).as<Program>();
     check_results_apart(work, options.machine, results);
     // Finds damaged files before anything runs.
     if (results.check(work.study, may_have_results(options))) {
@@ -112,58 +130,43 @@ Choice choose(const Communicator& world, const StudyCases& work, const RunOption
     }
     for (std::size_t i = 0; i < work.cases.size(); ++i) {
       const Case& point = work.cases[i];
-      choice.cases.push_back(select_case(point, history_of(choice.journals, point.id).result,
-                                         options, work.study, capacity));
-      if (choice.cases.back().what == Selected::What::run) choice.run.push_back(i);
+      const CaseHistory history = history_of(choice.journals, point.id);
+      const Selected chosen = select_case(point, history.result, options, work.study, capacity);
+      if (chosen.what == Selected::What::give_up) choice.given_up[point.id] = chosen.note;
+      if (chosen.what != Selected::What::run) continue;
+      run.push_back(i);
+      choice.instead_of[point.id] =
+          replaced_launches(history.launches, chosen.retries, program, results);
     }
   });
-  choice.run =
-      shuffled(broadcast_json(world, choice.run).get<std::vector<std::size_t>>(), work.study.seed);
+  run = broadcast_json(world, run).get<std::vector<std::size_t>>();
+  for (const std::size_t i : shuffled(std::move(run), work.study.seed))
+    choice.run.push_back(&work.cases[i]);
   return choice;
 }
 
 /// Writes the first files of a launch, after all its input was checked, so that wrong input leaves
-/// the directory as it was. Returns the journal, on rank 0. Collective.
-std::unique_ptr<Journal> begin_results(const Communicator& world, const StudyCases& work,
-                                       const RunOptions& options, const ResultsDirectory& results,
-                                       const Choice& choice, const LaunchState& launch) {
-  std::unique_ptr<Journal> journal;
-  collectively(world, [&] {
-    if (world.rank() != 0) return;
-    Chosen chosen{{}, options.give_up};
-    for (const std::size_t i : choice.run) chosen.runs.push_back(work.cases[i].id);
-    results.prepare(work, may_have_results(options));
-    journal = std::make_unique<Journal>(results.path(), launch.name(), chosen);
-    launch.write(results);
-    for (std::size_t i = 0; i < work.cases.size(); ++i) {
-      if (choice.cases[i].what != Selected::What::give_up) continue;
-      const Case& point = work.cases[i];
+/// the directory as it was. Collective.
+void begin_results(LaunchState& launch, const StudyCases& work, const Choice& choice) {
+  collectively(launch.world, [&] {
+    if (launch.world.rank() != 0) return;
+    Chosen chosen{{}, launch.options.give_up};
+    for (const Case* point : choice.run) chosen.runs.push_back(point->id);
+    launch.results.prepare(work, may_have_results(launch.options));
+    launch.begin(chosen);
+    for (const Case& point : work.cases) {
+      const auto found = choice.given_up.find(point.id);
+      if (found == choice.given_up.end()) continue;
       End end{point.id};
       end.time = utc_time();
-      end.give_up = options.give_up;
+      end.give_up = launch.options.give_up;
       end.result = new_result(work.study, point);
       end.result->launch = launch.name();
       end.result->end(ExitCode::communication,
-                      "its launch ended during the case; " + choice.cases[i].note);
-      journal->append(end);
+                      "its launch ended during the case; " + found->second);
+      launch.journal->append(end);
     }
   });
-  return journal;
-}
-
-/// Returns the launches that a case of this launch replaces, on rank 0: all if it is to be retried,
-/// else those of another program.
-std::vector<std::string> replaced_launches(const Choice& choice, std::size_t number,
-                                           const std::string& id, const Program& program,
-                                           const ResultsDirectory& results) {
-  if (choice.cases.empty()) return {};
-  std::vector<std::string> launches = history_of(choice.journals, id).launches;
-  if (!choice.cases[number].retries)
-    std::erase_if(launches, [&](const std::string& launch) {
-      const std::optional<LaunchProgram> earlier = results.program(launch);
-      return earlier && earlier->program == program;
-    });
-  return launches;
 }
 
 std::string describe(const CaseResult& result) {
@@ -199,11 +202,10 @@ std::vector<bool> choose_kept(const std::vector<const Case*>& order, Size keep_b
 
 /// Runs all rounds, each with all cases in a different order, so that changes of the machine's
 /// speed affect all cases alike.
-void run_cases(const std::vector<const Case*>& cases,
-               const std::vector<std::vector<std::string>>& instead_of,
-               const RoundsContext& context) {
-  const bool is_first = context.world.rank() == 0;
-  const MeasureRules& rules = context.study.measure;
+void run_cases(LaunchState& launch, Choice& choice, const References& references) {
+  const std::vector<const Case*>& cases = choice.run;
+  const bool is_first = launch.world.rank() == 0;
+  const MeasureRules& rules = launch.study.measure;
   Activity progress("running cases");
   const Timer clock;
   const std::size_t all = cases.size() * static_cast<std::size_t>(rules.rounds);
@@ -213,13 +215,13 @@ void run_cases(const std::vector<const Case*>& cases,
   std::iota(order.begin(), order.end(), std::size_t{0});
   const auto write = [&](const std::string& id) {
     Summary summary;
-    collectively(context.world, [&] {
-      if (is_first) summary = write_results(context.results, id);
+    collectively(launch.world, [&] {
+      if (is_first) summary = write_results(launch.results, id);
     });
     return summary;
   };
   for (Size round = 0; round < rules.rounds; ++round) {
-    if (round > 0) order = shuffled(std::move(order), context.study.seed + round);
+    if (round > 0) order = shuffled(std::move(order), launch.study.seed + round);
     for (std::size_t i = 0; i < order.size(); ++i) {
       const std::size_t number = order[i];
       const Case& point = *cases[number];
@@ -230,7 +232,8 @@ void run_cases(const std::vector<const Case*>& cases,
         progress.update(place + time_left(clock.seconds(), done, all) + "  " + point.id);
       std::unique_ptr<CaseRounds>& rounds = begun[number];
       if (round == 0)
-        rounds = std::make_unique<CaseRounds>(point, context, kept[number], instead_of[number]);
+        rounds = std::make_unique<CaseRounds>(point, launch, references, kept[number],
+                                              std::move(choice.instead_of[point.id]));
       rounds->run_round();
       if (round > 0) continue;
       const Summary summary = write(point.id);
@@ -258,14 +261,6 @@ void narrow(Summary& summary, const std::vector<std::string>& ids,
   summary.counts = alone.counts;
 }
 
-/// Returns a line for each mesh of several ranks that computed references.
-std::string reference_text(const References& references) {
-  std::string text;
-  for (const std::string& mesh : references.meshes())
-    text += fmt::format("losses of what does not fit on one rank are held against {}\n", mesh);
-  return text;
-}
-
 ExitCode conclude(const RunOptions& options, const ResultsDirectory& results,
                   const std::string& references) {
   Summary summary = write_results(results);
@@ -289,28 +284,16 @@ ExitCode run_study(Runtime& runtime, const RunOptions& options) {
     throw ConfigError("--inject", fmt::format("@{}", options.fault->rank),
                       "the launch has ranks 0 to {}", world.size() - 1);
   const Capacity capacity = capacity_of(world, topology);
-  const Choice choice = choose(world, work, options, results, capacity);
-  std::vector<const Case*> order;
-  for (const std::size_t i : choice.run) order.push_back(&work.cases[i]);
-  LaunchState launch(runtime, work.study, world, capacity, order, options);
-  std::vector<std::vector<std::string>> instead_of(order.size());
-  collectively(world, [&] {
-    for (std::size_t i = 0; i < order.size(); ++i)
-      instead_of[i] =
-          replaced_launches(choice, choice.run[i], order[i]->id, launch.program(), results);
-  });
-  const std::unique_ptr<Journal> own = begin_results(world, work, options, results, choice, launch);
-  Journal* const journal = own.get();
-
-  AbortRecord abort_record(results, work.study.limits);
-  References references(work.study, options);
-  references.make(order, choice.journals, journal, world, abort_record);
-  run_cases(order, instead_of,
-            {work.study, world, launch, references, results, abort_record, options, journal});
+  Choice choice = choose(world, work, options, results, capacity);
+  LaunchState launch(runtime, work.study, world, results, options, capacity, choice.run);
+  begin_results(launch, work, choice);
+  References references(launch);
+  references.make(choice.run, choice.journals);
+  run_cases(launch, choice, references);
   int code = 0;
   collectively(world, [&] {
     if (world.rank() == 0)
-      code = static_cast<int>(conclude(options, results, reference_text(references)));
+      code = static_cast<int>(conclude(options, results, references.meshes_text()));
   });
   return static_cast<ExitCode>(broadcast_json(world, code).get<int>());
 }

@@ -32,12 +32,11 @@ double longest_run(double case_seconds) { return 2 * case_seconds + 60; }
 
 }  // namespace
 
-Group first_ranks(const Communicator& all, MPI_Comm raw, Size ranks, const char* name,
-                  const Site& site) {
-  const int color = all.rank() < ranks ? 0 : 1;
+Group first_ranks(const Communicator& all, Size size, const char* name, const Site& site) {
+  const int color = all.rank() < size ? 0 : 1;
   Communicator part = all.split(color, all.rank(), name, site);
   const WaitLimit limit("a split", timeout_seconds(), site);
-  return {std::move(part), MpiHandle::split(raw, color, all.rank(), site)};
+  return {size, std::move(part), MpiHandle::split(MPI_COMM_WORLD, color, all.rank(), site)};
 }
 
 void check_time(const Communicator& ranks, double seconds, const Limits& limits) {
@@ -68,23 +67,21 @@ AbortRecord::AbortRecord(const ResultsDirectory& results, const Limits& limits)
 
 AbortRecord::~AbortRecord() { observe_abort({}); }
 
-Outcome AbortRecord::run(const Group& group, Size size, const std::string& id,
-                         std::optional<End> line, const std::function<void()>& work) {
+Outcome AbortRecord::run(const Group& group, const End& line, const std::function<void()>& work) {
   {
     const std::lock_guard lock(mutex_);
-    id_ = id;
-    line_ = std::move(line);
+    line_ = line;
     phase_ = "set-up";
   }
   sleep_until_all_arrive(limits_);
   Outcome outcome;
-  if (log_rank() < size) {
+  if (log_rank() < group.size) {
     const WaitLimit limit("a case", 2 * limits_.case_seconds + 5);
     outcome = first_failure(group.raw.get(), outcome_of(work), grace_seconds(limits_)).named;
   }
   sleep_until_all_arrive(limits_);
   const std::lock_guard lock(mutex_);
-  id_.clear();
+  line_.reset();
   return outcome;
 }
 
@@ -95,15 +92,14 @@ void AbortRecord::enter(std::string phase) {
 
 void AbortRecord::on_abort(ExitCode code, const std::string& reason) {
   const std::lock_guard lock(mutex_);
-  if (id_.empty()) return;
+  if (!line_) return;
   // The watchdog has an exit code of its own for a stalled rank.
   const bool stalled = code == ExitCode::timeout || reason.find("has waited") != std::string::npos;
   const ExitCode ended = stalled ? ExitCode::timeout : code;
   try {
-    if (line_) {
-      CaseResult result = line_->result.value_or(CaseResult());
+    if (line_->result) {
+      CaseResult& result = *line_->result;
       result.end(ended, reason.empty() ? "the job was aborted" : phase_ + ": " + reason);
-      line_->result = result;
       line_->last = true;
       line_->time = utc_time();
       Journal(results_.path(), fmt::format("{}@{}", result.launch, log_rank()), {}).append(*line_);
@@ -112,8 +108,8 @@ void AbortRecord::on_abort(ExitCode code, const std::string& reason) {
   } catch (const std::exception& error) {
     log_from_this_rank(error.what());
   }
-  print_result_line(
-      "FAIL", fmt::format("{}: {}; use --resume to run the other cases", id_, status_for(ended)));
+  print_result_line("FAIL", fmt::format("{}: {}; use --resume to run the other cases", line_->what,
+                                        status_for(ended)));
 }
 
 void print_result_line(const std::string& verdict, const std::string& text) {

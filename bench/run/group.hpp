@@ -20,15 +20,15 @@
 
 namespace tessera::bench {
 
-/// The ranks of a case.
+/// The first ranks of the job, which run a case. On the other ranks, those that it leaves out.
 struct Group {
+  Size size = 0;  ///< of the first ranks, also on the others
   Communicator ranks;
   MpiHandle raw;  ///< to agree on outcomes
 };
 
-/// Returns the first ranks of a communicator and, on the others, the rest. `raw` has the same
-/// ranks; the job ends if one does not arrive in time. Collective.
-Group first_ranks(const Communicator& all, MPI_Comm raw, Size ranks, const char* name,
+/// Splits a communicator of all ranks. The job ends if a rank does not arrive in time. Collective.
+Group first_ranks(const Communicator& all, Size size, const char* name,
                   const Site& site = Site::current());
 
 /// Throws Error (timeout) on all ranks if one of them has used more seconds than a case may.
@@ -51,14 +51,12 @@ class AbortRecord {
   AbortRecord(const AbortRecord&) = delete;
   AbortRecord& operator=(const AbortRecord&) = delete;
 
-  /// Runs `work` on the ranks of a group, the first `size` of the job, while the others sleep.
-  /// Returns its outcome, the same on all ranks of the group. Meanwhile an abort completes and
-  /// writes `line`; without a line, it names `id` only. Ends the job if the ranks cannot agree,
-  /// because others wait in a collective for this rank, which has failed. After twice the time that
-  /// a case may take the watchdog ends the job; that of a call comes first, and names the missing
-  /// ranks. Collective over the job.
-  Outcome run(const Group& group, Size size, const std::string& id, std::optional<End> line,
-              const std::function<void()>& work);
+  /// Runs `work` on the ranks of a group while the others sleep. Returns its outcome, the same on
+  /// all ranks of the group. Meanwhile an abort completes and writes `line` if it has the result of
+  /// a case. Ends the job if the ranks cannot agree, because others wait in a collective for this
+  /// rank, which has failed. After twice the time that a case may take the watchdog ends the job;
+  /// that of a call comes first, and names the missing ranks. Collective over the job.
+  Outcome run(const Group& group, const End& line, const std::function<void()>& work);
   /// Names the phase of the case for messages: "warm-up".
   void enter(std::string phase);
 
@@ -68,8 +66,7 @@ class AbortRecord {
   const ResultsDirectory& results_;
   const Limits& limits_;
   std::mutex mutex_;
-  std::string id_;  ///< empty: nothing runs
-  std::optional<End> line_;
+  std::optional<End> line_;  ///< of what runs
   std::string phase_;
 };
 

@@ -44,8 +44,6 @@ std::optional<std::string> lack_of(const Case& point, const Capacity& capacity) 
   return std::nullopt;
 }
 
-constexpr Size gemm_repetitions = 10;
-
 /// "20261120T140310Z-node7-4711"
 std::string launch_name(const nlohmann::json& first_rank, std::string time) {
   std::erase_if(time, [](char c) { return c == '-' || c == ':'; });
@@ -75,8 +73,6 @@ nlohmann::json first_document(const Runtime& runtime, const Study& study, const 
       {"load_average", load_average()},
       {"provenance",
        collect_provenance(runtime, message_library(world.backend()), nodes_text(topology))},
-      {"calibration", nlohmann::json::array()},
-      {"calibration_seconds", 0},
       {"machines", nlohmann::json::array()}};
   nlohmann::json& provenance = document["provenance"];
   provenance["placement"] = placement_json(gather_json(world, collect_rank_provenance(runtime)));
@@ -125,26 +121,29 @@ void check_id(const std::vector<Case>& cases, const std::string& id) {
 }
 
 LaunchState::LaunchState(const Runtime& runtime, const Study& study, const Communicator& world,
-                         const Capacity& capacity, const std::vector<const Case*>& cases,
-                         const RunOptions& options)
-    : document_(first_document(runtime, study, world, capacity.topology)),
+                         const ResultsDirectory& results, const RunOptions& options,
+                         const Capacity& capacity, const std::vector<const Case*>& cases)
+    : study(study),
+      world(world),
+      results(results),
+      options(options),
+      abort_record(results, study.limits),
+      document_(first_document(runtime, study, world, capacity.topology)),
       processors_(gather_json(world, {host_name(), cpu_set()})),
       facts_(*capacity.backend) {
-  load_file(options.machine, world, cases);
+  load_file(cases);
   for (const Case* point : cases) {
     document_["order"].push_back(point->id);
-    make_group(*point, world);
-    measure_peak(*point, study, world);
+    make_group(*point);
   }
-  if (options.machine.empty()) measure_machines(cases, study, world);
+  if (options.machine.empty()) measure_machines(cases);
 }
 
 /// Checks the file for all cases before anything is measured.
-void LaunchState::load_file(const std::string& file, const Communicator& world,
-                            const std::vector<const Case*>& cases) {
+void LaunchState::load_file(const std::vector<const Case*>& cases) {
   collectively(world, [&] {
-    if (file.empty() || world.rank() != 0) return;
-    given_machine_ = load_machine(file);
+    if (options.machine.empty() || world.rank() != 0) return;
+    given_machine_ = load_machine(options.machine);
     document_["machines"].push_back(machine_json(*given_machine_));
     for (const Case* point : cases)
       if (machine(*point) != nullptr)
@@ -152,46 +151,35 @@ void LaunchState::load_file(const std::string& file, const Communicator& world,
   });
 }
 
-void LaunchState::make_group(const Case& point, const Communicator& world) {
+void LaunchState::make_group(const Case& point) {
   const GroupKey key = key_of(point);
   if (groups_.count(key) > 0) return;
   const auto& [ranks, backend] = key;
   if (worlds_.count(backend) == 0) {
-    CommOptions options = world.options();
-    options.backend = backend;
-    worlds_.emplace(backend, Communicator::world(options));
+    CommOptions own = world.options();
+    own.backend = backend;
+    worlds_.emplace(backend, Communicator::world(own));
   }
-  groups_.emplace(key, first_ranks(worlds_.at(backend), MPI_COMM_WORLD, ranks, "case"));
+  groups_.emplace(key, first_ranks(worlds_.at(backend), ranks, "case"));
 }
 
-void LaunchState::measure_peak(const Case& point, const Study& study, const Communicator& world) {
-  const auto [peak, is_new] = peaks_.try_emplace(peak_key(point), 0);
-  if (!is_new) return;
-  if (world.rank() < point.ranks())
-    peak->second = gemm_peak(group(point).ranks, gemm_type(point.config), study.measure.gemm_size,
-                             gemm_repetitions);
-  sleep_until_all_arrive(study.limits);
-  document_["calibration"].push_back({{"ranks", point.ranks()},
-                                      {"dtype", name_of(point.config.model.dtype)},
-                                      {"gemm_flops_per_second", peak->second}});
-}
-
-void LaunchState::measure_machines(const std::vector<const Case*>& cases, const Study& study,
-                                   const Communicator& world) {
-  const Timer timer;
-  std::map<GroupKey, ProductRates> rates;
+void LaunchState::measure_machines(const std::vector<const Case*>& cases) {
+  std::map<GroupKey, std::map<std::string, GemmType>> types;
   for (const Case* point : cases) {
     const MatmulPrecision precision = point->config.model.matmul_precision;
     const std::string type(precision == MatmulPrecision::strict
                                ? name_of(compute_type(point->config))
                                : name_of(precision));
-    rates[key_of(*point)][type] = peak(*point);
+    types[key_of(*point)].emplace(type, gemm_type(point->config));
   }
-  for (auto& [key, of_types] : rates) {
+  for (const auto& [key, named] : types) {
     if (world.rank() < key.first) {
       const Communicator& ranks = groups_.at(key).ranks;
-      Machine machine = measure_machine(ranks, node_of_ranks(ranks), facts_,
-                                        study.measure.gemm_size, std::move(of_types));
+      const Size gemm_size = study.measure.gemm_size;
+      ProductRates rates;
+      for (const auto& [name, type] : named) rates[name] = gemm_peak(ranks, type, gemm_size, 5);
+      Machine machine =
+          measure_machine(ranks, node_of_ranks(ranks), facts_, gemm_size, std::move(rates));
       machine.name = fmt::format("measured-{}", counted(key.first, "rank"));
       std::replace(machine.name.begin(), machine.name.end(), ' ', '-');
       document_["machines"].push_back(machine_json(machine));
@@ -199,10 +187,10 @@ void LaunchState::measure_machines(const std::vector<const Case*>& cases, const 
     }
     sleep_until_all_arrive(study.limits);
   }
-  document_["calibration_seconds"] = timer.seconds();
 }
 
 const Machine* LaunchState::machine(const Case& point) const {
+  if (world.rank() != 0) return nullptr;
   if (!given_machine_) return &machines_.at(key_of(point));
   return point.config.training.distributed.threads ? nullptr : &*given_machine_;
 }
@@ -221,7 +209,8 @@ bool LaunchState::is_oversubscribed(const Case& point) const {
   });
 }
 
-void LaunchState::write(const ResultsDirectory& results) const {
+void LaunchState::begin(const Chosen& chosen) {
+  journal = std::make_unique<Journal>(results.path(), name(), chosen);
   results.write("launches/" + name() + ".json", document_);
 }
 

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <map>
+#include <memory>
 #include <optional>
 #include <string>
 #include <utility>
@@ -11,9 +12,11 @@
 #include <nlohmann/json.hpp>
 
 #include <tessera/base/timer.hpp>
+#include <tessera/comm/agree.hpp>
 #include <tessera/comm/backend.hpp>
 #include <tessera/comm/communicator.hpp>
 #include <tessera/predict/machine.hpp>
+#include <tessera/process/outcome.hpp>
 #include <tessera/process/runtime.hpp>
 
 #include "measure/machine_speed.hpp"
@@ -59,44 +62,50 @@ void check_id(const std::vector<Case>& cases, const std::string& id);
 /// The state that all cases of one launch share.
 class LaunchState {
  public:
-  /// Makes the groups of ranks that these cases need, in the order in which the cases run, and
-  /// measures the GEMM peaks and the machine of each group, unless the options name a machine file.
-  /// Throws like load_machine(), and ConfigError for a machine that cannot predict a case.
-  /// Collective over all ranks.
-  LaunchState(const Runtime& runtime, const Study& study, const Communicator& world,
-              const Capacity& capacity, const std::vector<const Case*>& cases,
-              const RunOptions& options);
+  const Study& study;
+  const Communicator& world;
+  const ResultsDirectory& results;
+  const RunOptions& options;
+  AbortRecord abort_record;
+  std::unique_ptr<Journal> journal{};  ///< on rank 0, once the launch has begun to write
 
+  /// Makes the groups of ranks that these cases need, in the order in which the cases run, and
+  /// measures the machine of each group, unless the options name a machine file. Throws like
+  /// load_machine(), and ConfigError for a machine that cannot predict a case. Collective over all
+  /// ranks.
+  LaunchState(const Runtime& runtime, const Study& study, const Communicator& world,
+              const ResultsDirectory& results, const RunOptions& options, const Capacity& capacity,
+              const std::vector<const Case*>& cases);
+
+  /// Adds a line to the journal. Throws on all ranks if it cannot be written. Collective.
+  template <class Line>
+  void append(const Line& line) const {
+    collectively(world, [&] {
+      if (journal) journal->append(line);
+    });
+  }
   std::string name() const { return document_.at("name"); }
-  Program program() const { return StoredDocument(document_.at("provenance")).as<Program>(); }
   /// The first ranks of the job, as many as the case needs.
   const Group& group(const Case& point) const { return groups_.at(key_of(point)); }
-  /// Best FLOP/s of a rank's square matrix product in this launch.
-  double peak(const Case& point) const { return peaks_.at(peak_key(point)); }
-  /// The machine that predicts the case, on rank 0. Null for a case that sets its threads if the
-  /// machine comes from a file, which describes whole ranks.
+  /// The machine that predicts the case, on rank 0; null on other ranks. Also null for a case that
+  /// sets its threads if the machine comes from a file, which describes whole ranks.
   const Machine* machine(const Case& point) const;
   /// Returns true if the case has more threads than the processors of its nodes. On rank 0 only.
   bool is_oversubscribed(const Case& point) const;
   const MachineProbe& probe() const { return probe_; }
   /// Seconds since the launch began.
   double seconds() const { return clock_.seconds(); }
-  /// Writes the document. On rank 0 only.
-  void write(const ResultsDirectory& results) const;
+  /// Creates the journal and writes the document. On rank 0 only.
+  void begin(const Chosen& chosen);
 
  private:
   using GroupKey = std::pair<Size, Backend>;  ///< ranks, and the backend of their cases
-  using PeakKey = std::pair<Size, GemmType>;
-  static PeakKey peak_key(const Case& point) { return {point.ranks(), gemm_type(point.config)}; }
   GroupKey key_of(const Case& point) const {
     return {point.ranks(), choose_backend(point.config.comm.backend, facts_).backend};
   }
-  void load_file(const std::string& file, const Communicator& world,
-                 const std::vector<const Case*>& cases);
-  void make_group(const Case& point, const Communicator& world);
-  void measure_peak(const Case& point, const Study& study, const Communicator& world);
-  void measure_machines(const std::vector<const Case*>& cases, const Study& study,
-                        const Communicator& world);
+  void load_file(const std::vector<const Case*>& cases);
+  void make_group(const Case& point);
+  void measure_machines(const std::vector<const Case*>& cases);
 
   Timer clock_;
   MachineProbe probe_;
@@ -106,7 +115,6 @@ class LaunchState {
   BackendFacts facts_;
   std::map<Backend, Communicator> worlds_;
   std::map<GroupKey, Group> groups_;
-  std::map<PeakKey, double> peaks_;
   std::optional<Machine> given_machine_;  ///< from the options' file, on rank 0
   std::map<GroupKey, Machine> machines_;  ///< as measured
 };

@@ -108,8 +108,6 @@ Json launch_document(const SimulateOptions& options, const Study& study, const M
                 {"name", "simulated-" + machine.name},
                 {"seed", study.seed},
                 {"order", Json::array()},
-                {"calibration", Json::array()},
-                {"calibration_seconds", 0},
                 {"machines", Json::array({machine_json(machine)})},
                 {"simulated", machine_json(machine)},
                 {"provenance", build_provenance(options.arguments)}};

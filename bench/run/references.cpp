@@ -70,10 +70,6 @@ FoundReference failed_reference(const Outcome& outcome, Size ranks) {
   return failed;
 }
 
-FoundReference found_reference(const Reference& reference) {
-  return {reference.losses, reference.mesh};
-}
-
 }  // namespace
 
 std::string mesh_text(const std::string& mesh) { return mesh == "data=1" ? "1 rank" : mesh; }
@@ -90,7 +86,7 @@ double loss_tolerance(const Config& config, double asked) {
   }
 }
 
-LossVerdict judge_losses(const Verification& verification, const FoundReference& reference,
+LossVerdict judge_losses(const Verification& verification, const FoundReference& found,
                          const std::string& reference_name, double tolerance) {
   const LossCurve& losses = verification.losses;
   const std::vector<double>& steps = losses.steps;
@@ -103,12 +99,12 @@ LossVerdict judge_losses(const Verification& verification, const FoundReference&
   loss.validation_losses = losses.validations;
   loss.validated_at_steps = losses.validated_at;
   loss.reference = reference_name;
-  loss.problem = reference.problem;
-  if (reference.losses) {
-    loss.reference_step_losses = reference.losses->steps;
-    loss.reference_epoch_losses = reference.losses->epochs;
-    loss.reference_validation_losses = reference.losses->validations;
-    loss.reference_mesh = reference.mesh;
+  loss.problem = found.problem;
+  if (found.reference) {
+    loss.reference_step_losses = found.reference->losses.steps;
+    loss.reference_epoch_losses = found.reference->losses.epochs;
+    loss.reference_validation_losses = found.reference->losses.validations;
+    loss.reference_mesh = found.reference->mesh;
   }
   const auto verdict = [&](const char* word, const std::string& problem = "") {
     loss.verdict = word;
@@ -121,8 +117,8 @@ LossVerdict judge_losses(const Verification& verification, const FoundReference&
     if (!std::isfinite(losses.validations[i]))
       return verdict("not_finite", fmt::format("the validation loss after step {} is not finite",
                                                losses.validated_at[i]));
-  if (!reference.losses) return verdict("no_reference");
-  const LossCurve& wanted = *reference.losses;
+  if (!found.reference) return verdict("no_reference");
+  const LossCurve& wanted = found.reference->losses;
   // A stored reference may have more steps than this case asks for.
   if (wanted.steps.size() < steps.size() || wanted.validations.size() < losses.validations.size())
     return verdict("different", "the reference has fewer steps or validations");
@@ -138,7 +134,7 @@ LossVerdict judge_losses(const Verification& verification, const FoundReference&
       "different",
       fmt::format("the {} {} is {:.8g}, on {} {:.8g}: relative difference {:.1e}, tolerance {:.0e}",
                   is_unseen ? "validation loss after step" : "loss of step", step, worst.value,
-                  mesh_text(reference.mesh), worst.wanted, worst.relative, tolerance));
+                  mesh_text(found.reference->mesh), worst.wanted, worst.relative, tolerance));
 }
 
 FoundReference References::find(const Config& config) const {
@@ -151,38 +147,34 @@ FoundReference References::find(const Config& config) const {
   return known == found_.end() ? found : known->second;
 }
 
-std::set<std::string> References::meshes() const {
-  std::set<std::string> meshes;
+std::string References::meshes_text() const {
+  std::set<std::string> lines;
   for (const auto& [name, found] : found_)
-    if (found.losses && mesh_text(found.mesh) == found.mesh) meshes.insert(found.mesh);
-  return meshes;
+    if (found.reference && mesh_text(found.reference->mesh) == found.reference->mesh)
+      lines.insert("losses of what does not fit on one rank are held against " +
+                   found.reference->mesh + "\n");
+  return fmt::format("{}", fmt::join(lines, ""));
 }
 
-FoundReference References::compute(const ReferencePlan& plan, Journal* journal,
-                                   const Communicator& world, AbortRecord& abort_record) {
-  collectively(world, [&] {
-    if (journal != nullptr) journal->append(Begin{plan.name});
-  });
-  const Group group = first_ranks(world, MPI_COMM_WORLD, plan.ranks, "reference");
+FoundReference References::compute(const ReferencePlan& plan) {
+  launch_.append(Begin{plan.name});
+  const Group group = first_ranks(launch_.world, plan.ranks, "reference");
   End end{plan.name};
-  // The journal tells the next launch that this one ended in the reference.
-  const Outcome outcome = abort_record.run(group, plan.ranks, plan.name, std::nullopt, [&] {
-    abort_record.enter("reference");
-    end.reference = run_reference(plan, group, study_);
-  });
+  // If the job ends meanwhile, the begin tells the next launch so.
+  const Outcome outcome = launch_.abort_record.run(
+      group, end, [&] { end.reference = run_reference(plan, group, study_); });
   if (outcome.failed()) end.reference.reset();
   end.last = true;
   end.time = utc_time();
-  collectively(world, [&] {
-    if (journal != nullptr) journal->append(end);
-  });
+  launch_.append(end);
   if (outcome.failed()) return failed_reference(outcome, plan.ranks);
-  return end.reference ? found_reference(*end.reference) : FoundReference();
+  return {end.reference};
 }
 
-void References::make(const std::vector<const Case*>& cases, const Journals& journals,
-                      Journal* journal, const Communicator& world, AbortRecord& abort_record) {
+void References::make(const std::vector<const Case*>& cases, const Journals& journals) {
   if (!study_.verify.enabled) return;
+  const Communicator& world = launch_.world;
+  const std::optional<Size>& give_up = launch_.options.give_up;
   const Activity activity("training references");
   std::set<std::string> names;
   for (const Case* point : cases) {
@@ -193,12 +185,12 @@ void References::make(const std::vector<const Case*>& cases, const Journals& jou
     const std::string name = reference_name(point->config);
     FoundReference& found = found_[name];
     bool is_missing = false;
-    if (journal != nullptr) {
-      const std::optional<Reference> known = reference_of(journals, name);
+    if (world.rank() == 0) {
+      std::optional<Reference> known = reference_of(journals, name);
       const Size crashes = crashes_of_reference(journals, name, cases);
       if (known && known->has_steps(study_.verify.steps))
-        found = found_reference(*known);
-      else if (options_.give_up && crashes >= *options_.give_up)
+        found.reference = std::move(known);
+      else if (give_up && crashes >= *give_up)
         found.failure = {ExitCode::communication, "launches ended while computing its reference"};
       else
         is_missing = true;
@@ -209,7 +201,7 @@ void References::make(const std::vector<const Case*>& cases, const Journals& jou
         [&] { plan = plan_reference(point->config, study_.verify, study_.limits, world.size()); });
     found = outcome.failed()
                 ? failed_reference(outcome, std::min<Size>(study_.verify.ranks, world.size()))
-                : compute(plan, journal, world, abort_record);
+                : compute(plan);
   }
   found_ = broadcast_json(world, found_).get<std::map<std::string, FoundReference>>();
 }

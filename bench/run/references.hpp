@@ -3,7 +3,6 @@
 
 #include <map>
 #include <optional>
-#include <set>
 #include <string>
 #include <vector>
 
@@ -17,16 +16,14 @@
 
 namespace tessera::bench {
 
-/// The losses that a case is compared with, or the reason why there are none.
+/// What a case is compared with, or the reason why there is nothing.
 struct FoundReference {
-  std::optional<LossCurve> losses{};
-  std::string mesh{};     ///< of the ranks that computed the losses
+  std::optional<Reference> reference{};
   std::string problem{};  ///< why the case has no reference
   Outcome failure{};      ///< an error of the reference, which ends the case
 
   static void fields(auto& f, auto& v) {
-    f("losses", v.losses);
-    f("mesh", v.mesh);
+    f("reference", v.reference);
     f("problem", v.problem);
     f("code", v.failure.code);
     f("message", v.failure.message);
@@ -37,27 +34,24 @@ struct FoundReference {
 /// way, and kept in the journal for other launches.
 class References {
  public:
-  References(const Study& study, const RunOptions& options) : study_(study), options_(options) {}
+  explicit References(LaunchState& launch) : launch_(launch), study_(launch.study) {}
 
   /// Takes the references of these cases from the journals, and computes those that they lack, one
   /// after the other, before anything is timed. With --give-up, a reference during which that many
-  /// launches have ended fails instead. `journal`, on rank 0, is that of the launch. Collective
-  /// over `world`.
-  void make(const std::vector<const Case*>& cases, const Journals& journals, Journal* journal,
-            const Communicator& world, AbortRecord& abort_record);
+  /// launches have ended fails instead. Collective over the launch.
+  void make(const std::vector<const Case*>& cases, const Journals& journals);
 
   /// The reference of a case with this configuration.
   FoundReference find(const Config& config) const;
 
-  /// Returns the meshes of several ranks that computed references.
-  std::set<std::string> meshes() const;
+  /// Returns a line for each mesh of several ranks that computed references.
+  std::string meshes_text() const;
 
  private:
-  FoundReference compute(const ReferencePlan& plan, Journal* journal, const Communicator& world,
-                         AbortRecord& abort_record);
+  FoundReference compute(const ReferencePlan& plan);
 
+  LaunchState& launch_;
   const Study& study_;
-  const RunOptions& options_;
   std::map<std::string, FoundReference> found_;  ///< by name
 };
 
@@ -73,7 +67,7 @@ struct LossVerdict {
   LossResult loss;
   std::string problem;  ///< why the case is invalid; empty if it is not
 };
-LossVerdict judge_losses(const Verification& verification, const FoundReference& reference,
+LossVerdict judge_losses(const Verification& verification, const FoundReference& found,
                          const std::string& reference_name, double tolerance);
 
 }  // namespace tessera::bench

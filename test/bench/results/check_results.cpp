@@ -80,9 +80,8 @@ void check_checkpoint(const CheckpointTimes& c, const std::string& id) {
 }
 
 void check_launch(const Json& launch) {
-  for (const char* key :
-       {"/provenance/git_revision", "/provenance/mpi/library", "/provenance/placement",
-        "/calibration", "/calibration_seconds", "/machines/0/file", "/order", "/seed"})
+  for (const char* key : {"/provenance/git_revision", "/provenance/mpi/library",
+                          "/provenance/placement", "/machines/0/file", "/order", "/seed"})
     expect(launch.contains(Json::json_pointer(key)), "launch", std::string("lacks ") + key);
 }
 

@@ -15,7 +15,8 @@ LossVerdict compare(std::vector<double> mine, std::vector<double> reference_step
   verification.losses.steps = std::move(mine);
   verification.losses.epochs = {1};
   verification.epochs = 1;
-  return judge_losses(verification, {LossCurve{std::move(reference_steps), {1.0}}, "data=1"}, "r",
+  return judge_losses(verification,
+                      {Reference{{std::move(reference_steps), {1.0}}, "data=1", 1, {}, 0}}, "r",
                       1e-5);
 }
 
@@ -54,7 +55,8 @@ TEST(Losses, ValidationLossesAreComparedToo) {
   Verification verification;
   verification.losses = {{2.0, 1.0, 0.5, 0.25}, {1.5, 0.375}, {1.7, 0.8}, {2, 4}};
   const auto judged = [&](const std::vector<double>& validations) {
-    return judge_losses(verification, {LossCurve{{2.0, 1.0, 0.5, 0.25}, {}, validations}, "data=1"},
+    return judge_losses(verification,
+                        {Reference{{{2.0, 1.0, 0.5, 0.25}, {}, validations}, "data=1", 1, {}, 0}},
                         "r", 1e-5);
   };
   EXPECT_EQ(judged({1.7, 0.8}).loss.verdict, "equal");
@@ -70,8 +72,8 @@ TEST(Losses, ValidationLossesAreComparedToo) {
 TEST(Losses, NameAValidationLossThatIsNotFinite) {
   Verification verification;
   verification.losses = {{2.0, 1.0}, {1.5}, {NAN}, {2}};
-  const auto loss =
-      judge_losses(verification, {LossCurve{{2.0, 1.0}, {}, {NAN}}, "data=1"}, "r", 1e-5);
+  const auto loss = judge_losses(
+      verification, {Reference{{{2.0, 1.0}, {}, {NAN}}, "data=1", 1, {}, 0}}, "r", 1e-5);
   EXPECT_EQ(loss.loss.verdict, "not_finite");
   EXPECT_EQ(loss.problem, "the validation loss after step 2 is not finite");
 }
