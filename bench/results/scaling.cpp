@@ -130,7 +130,11 @@ Json product_key(const CaseResult& result) {
 void relate_rows(std::vector<SummaryRow>& rows, const Study& study) {
   const bool weak = study.scaling == ScalingKind::weak;
   std::map<Json, double> peaks;
-  std::map<Json, const CaseResult*> fastest;
+  std::map<Json, const CaseResult*> fastest;  // of a work, and of a work on a number of ranks
+  const auto on_ranks = [](Json work, const CaseResult& result) {
+    work["ranks"] = result.ranks();
+    return work;
+  };
   find_same_programs(rows, study.baseline);
   for (const SummaryRow& row : rows) {
     if (!row.result.is_measured()) continue;
@@ -139,9 +143,12 @@ void relate_rows(std::vector<SummaryRow>& rows, const Study& study) {
       peak = std::max(peak, row.result.compute->gemm_peak_flops_per_second);
     }
     if (!row.same_program_as.empty()) continue;
-    const CaseResult*& best = fastest[work_of(row, weak)];
-    if (best == nullptr || *row.result.samples_per_second > *best->samples_per_second)
-      best = &row.result;
+    const Json work = work_of(row, weak);
+    for (const Json& key : {work, on_ranks(work, row.result)}) {
+      const CaseResult*& best = fastest[key];
+      if (best == nullptr || *row.result.samples_per_second > *best->samples_per_second)
+        best = &row.result;
+    }
   }
   for (SummaryRow& row : rows) {
     row.scaling = name_of(study.scaling);
@@ -151,7 +158,10 @@ void relate_rows(std::vector<SummaryRow>& rows, const Study& study) {
       if (const auto& rate = row.result.compute->flops_per_second) row.mfu = *rate / peak;
     }
     if (!row.same_program_as.empty()) continue;
-    relate_to_fastest(row, *fastest.at(work_of(row, weak)));
+    const Json work = work_of(row, weak);
+    relate_to_fastest(row, *fastest.at(work));
+    if (const CaseResult& best = *fastest.at(on_ranks(work, row.result)); best.id != row.result.id)
+      row.over_fastest_on_ranks = time_of_sample(row.result, best);
     if (const SummaryRow* base = find_baseline(rows, row, study.baseline, weak))
       relate_to_baseline(row, base->result);
   }

@@ -109,6 +109,7 @@ void withhold_standings(std::vector<SummaryRow>& rows) {
   for (SummaryRow& row : rows) {
     row.standing.clear();
     row.over_fastest.reset();
+    row.over_fastest_on_ranks.reset();
   }
 }
 

@@ -38,7 +38,7 @@ struct SummaryRow {
   std::optional<double> baseline_step_seconds;
   std::optional<double> speedup, efficiency;
   /// Statistics of ratios of rounds, each corrected for the speed of the machine.
-  std::optional<Statistics> corrected_speedup, over_fastest;
+  std::optional<Statistics> corrected_speedup, over_fastest, over_fastest_on_ranks;
   std::string standing;
 
   static void fields(auto& f, auto& v) {

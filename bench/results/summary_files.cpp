@@ -37,7 +37,9 @@ constexpr ColumnGroup column_groups[] = {
      "same_program_as baseline baseline_ranks baseline_step_seconds scaling speedup efficiency"},
     {"/derived", "corrected_speedup corrected_speedup_low corrected_speedup_high"},
     {"/row", "standing"},
-    {"/derived", "over_fastest over_fastest_low over_fastest_high"},
+    {"/derived",
+     "over_fastest over_fastest_low over_fastest_high over_fastest_on_ranks "
+     "over_fastest_on_ranks_low over_fastest_on_ranks_high"},
     {"/loss", "verdict largest_relative_difference", "loss_"},
     {"/row", "final_loss"},
     {"/breakdown", "step_seconds", "instrumented_"},
@@ -77,6 +79,7 @@ Json document_of_row(const SummaryRow& row) {
                {"product_share", document_of(row.share_of_step({&Breakdown::products}))}};
   add_interval(derived, "corrected_speedup", row.corrected_speedup);
   add_interval(derived, "over_fastest", row.over_fastest);
+  add_interval(derived, "over_fastest_on_ranks", row.over_fastest_on_ranks);
   for (const auto& [name, part] : {std::pair("compute_seconds", "compute"),
                                    {"communication_seconds", "communication"},
                                    {"idle_seconds", "idle"},

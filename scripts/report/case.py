@@ -2,22 +2,15 @@
 """One case of a study: its factors, its result, and its ratios to the baseline."""
 
 import re
-from collections import Counter, namedtuple
+from collections import Counter
 
 from .fields import get, mapping, number, positive, table, text
-from .ratios import ENOUGH_ROUNDS, Ratio
+from .numbers import Ratio
 from .style import PHASES, STATUSES, strategy_order
 
 MEASURED = ("ok", "unverified")
 WIDEST = 10  # an interval whose ends are further apart, as a ratio, says nothing
-
-
-class Round(namedtuple("Round", "launch seconds product memory")):
-    """Seconds of a step, and those of the fixed kernels beside it, or None."""
-
-    def machine(self, share=0.5):
-        known = self.product and self.memory
-        return self.product**share * self.memory ** (1 - share) if known else None
+ENOUGH_ROUNDS = 6  # for an interval
 
 
 class Case:
@@ -40,9 +33,7 @@ class Case:
         self.traffic = table(result, "traffic", "rows")
         self.predicted = positive(result, "prediction", "step_seconds")
         self.oversubscribed = get(result, "prediction", "oversubscribed") is True  # ranks share processors
-        rounds = [(text(one, "launch"), positive(one, "seconds"), positive(one, "machine", "product_seconds"),
-                   positive(one, "machine", "memory_seconds")) for one in table(result, "rounds")]  # fmt: skip
-        self.rounds = [Round(*one) for one in rounds if one[1]]
+        self.rounds = [one for one in table(result, "rounds") if positive(one, "seconds")]
         self.status, self.reason = self._status()
         self.ok = self.status in MEASURED
         # The study completes these when it has read all cases.
@@ -93,6 +84,14 @@ class Case:
         """Returns a ratio of the summary; None if the summary is older than the result."""
         median = number(self.row, "step_seconds_median")
         return positive(self.row, key) if median is not None and median == self.step() else None
+
+    def over(self, fastest):
+        """Returns how many times as long it takes for a sample as the fastest case on as many ranks."""
+        known = fastest.samples_per_second / self.samples_per_second
+        if self.result.get("simulated"):
+            return Ratio(known, known, known)
+        ratio, *ends = (self.derived("over_fastest_on_ranks" + end) for end in ("", "_low", "_high"))
+        return Ratio(ratio, *ends) if ratio else Ratio(known)
 
     def compare(self, baseline):
         """Takes the ratios to the baseline from the summary. The speed-up is corrected for the speed of the machine

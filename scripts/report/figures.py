@@ -7,8 +7,7 @@ from collections import Counter
 from . import drawing, style
 from .contents import Figure
 from .drawing import NothingToShow
-from .numbers import BYTE_UNITS, TIME_UNITS, bytes_, percent, plural, times, unit_of
-from .ratios import Ratio
+from .numbers import BYTE_UNITS, TIME_UNITS, Ratio, bytes_, percent, plural, times, unit_of
 
 MOST_WORKS, MOST_ROWS = 4, 36
 

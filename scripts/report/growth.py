@@ -6,8 +6,7 @@ from collections import defaultdict
 from . import drawing, style
 from .contents import Figure
 from .drawing import Line2D, NothingToShow
-from .numbers import count, is_number, plural, seconds
-from .ratios import Ratio
+from .numbers import Ratio, count, is_number, plural, seconds
 from .works import factor_name, is_choice, shown_factors, varied
 
 MOST_LINES = len(style.SERIES)

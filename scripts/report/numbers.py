@@ -3,9 +3,13 @@
 
 import math
 import sys
+from collections import namedtuple
 from functools import partial
 
 UNKNOWN = "–"
+
+# `low` and `high`, the ends of a 95 % interval, are None if it is not known.
+Ratio = namedtuple("Ratio", "value low high", defaults=(None, None))
 
 # (factor, name), the largest first.
 TIME_UNITS = [(1.0, "s"), (1e-3, "ms"), (1e-6, "µs"), (1e-9, "ns")]

@@ -3,9 +3,10 @@
 
 from collections import defaultdict
 
-from . import ratios
 from .case import Case
 from .fields import text
+
+SMALLEST = 1.03  # smaller ratios are never significant
 
 
 def is_choice(key):
@@ -74,12 +75,12 @@ class Work:
         """Computes the ratios to the fastest case on as many ranks."""
         for fastest, *others in self.by_ranks().values():
             for case in others:
-                case.behind = ratios.of_samples(case, fastest)
+                case.behind = case.over(fastest)
 
     @staticmethod
     def tied(case):
         """True if it may be as fast as the fastest one on as many ranks."""
-        return case.behind is not None and (case.behind.low is None or case.behind.low < ratios.SMALLEST)
+        return case.behind is not None and (case.behind.low is None or case.behind.low < SMALLEST)
 
 
 def works_of(cases, scaling):

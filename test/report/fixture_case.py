@@ -150,6 +150,9 @@ def summary_row(case, cases):
                 "efficiency": base.ranks / case.ranks * speedup, **compared(base, case, "corrected_speedup"),
                 "gemm_peak_flops_per_second": model.GEMM_PEAK * case.ranks,
                 "mfu": rate / (model.GEMM_PEAK * case.ranks)})  # fmt: skip
+    on_ranks = min((other for other in same if other.ranks == case.ranks), key=lambda other: other.median)
+    if case is not on_ranks:
+        row.update(compared(case, on_ranks, "over_fastest_on_ranks"))
     if case is best:
         return {**row, "standing": "fastest"}
     behind = compared(case, best, "over_fastest")

@@ -12,7 +12,7 @@ from support import WithDirectory, change_json, fastest, quietly, read_json, sma
 from report import drawing, numbers, style
 from report.case import Case
 from report.figures import is_joined
-from report.ratios import Ratio, median_of, of_samples
+from report.numbers import Ratio
 from report.study import Study
 from report.works import works_of
 
@@ -102,28 +102,10 @@ class Mixed(WithDirectory):
         self.assertIn(f"older than the results of {name}", self.stderr)
 
 
-def case(mesh, ranks, step=1.0, rounds=(), **factors):
+def case(mesh, ranks, step=1.0, **factors):
     factors = {"strategy": "hybrid", "mesh": mesh, "ranks": ranks, "global_batch": 64, **factors}
-    result = {"status": "ok", "step_seconds": {"median": step}, "samples_per_second": 64 / step, "rounds": list(rounds)}
+    result = {"status": "ok", "step_seconds": {"median": step}, "samples_per_second": 64 / step}
     return Case({"id": f"{mesh} {factors}", "factors": factors}, result, {})
-
-
-class Statistics(unittest.TestCase):
-    def test_intervals_of_medians_begin_with_six_rounds(self):
-        self.assertEqual(median_of([3, 1, 2, 5, 4]), (3, None, None))
-        self.assertEqual(median_of([3, 1, 2, 5, 4, 6]), (3.5, 1, 6))
-        self.assertEqual(median_of(range(1, 13)), (6.5, 3, 10))
-
-    def test_rounds_are_paired_and_corrected_for_the_machine(self):
-        """The machine is twice as slow in every other round. One case is 1.5 times as slow as the other."""
-        def with_rounds(step, slow):
-            rounds = [{"launch": "a", "seconds": step * (1 + (n + slow) % 2),
-                       "machine": {"product_seconds": 1e-3 * (1 + (n + slow) % 2), "memory_seconds": 2e-3}} for n in range(8)]  # fmt: skip
-            return case("data=2", 2, step, rounds=rounds)
-
-        ratio = of_samples(with_rounds(1.5, 0), with_rounds(1.0, 1))
-        for value in ratio:
-            self.assertAlmostEqual(value, 1.5)
 
 
 class Works(WithDirectory):

@@ -107,6 +107,20 @@ TEST(Summary, CasesIndistinguishableFromTheBestAreTies) {
             std::string::npos);
 }
 
+TEST(Summary, CasesAreAlsoBehindTheFastestOnAsManyRanks) {
+  FakeCase zero = two;
+  zero.strategy = "zero1";
+  zero.seconds = 6;
+  const Summary summary = summarize_study(fake_results({one, two, zero, four}));
+  for (const char* end : {"", "_low", "_high"}) {
+    const std::string key = std::string("over_fastest_on_ranks") + end;
+    EXPECT_NEAR(row(summary, "zero1-2-b64").at(key), 6.0 / 5, 1e-9);
+    EXPECT_TRUE(row(summary, "data-2-b64").at(key).is_null());
+    EXPECT_TRUE(row(summary, "data-1-b64").at(key).is_null()) << "alone on one rank";
+  }
+  EXPECT_NEAR(row(summary, "zero1-2-b64").at("over_fastest"), 6 / 2.5, 1e-9);
+}
+
 TEST(Summary, FewRoundsGiveNoVerdict) {
   Results results = fake_results({one, two});
   for (CaseResult& result : results.cases) result.rounds.resize(1);
