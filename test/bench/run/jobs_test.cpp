@@ -33,17 +33,6 @@ TEST(Jobs, AreOneForEachNumberOfRanksAndThreads) {
   EXPECT_EQ(jobs[3].threads, 8);
 }
 
-TEST(Jobs, MayBeOneForEachCase) {
-  const std::vector<Case> cases = make_cases(study_of_jobs());
-  const std::vector<Job> jobs = make_jobs(cases, {.per_case = true});
-  ASSERT_EQ(jobs.size(), 6u) << cases[0].skip_reason.value_or("");
-  for (const Job& job : jobs) {
-    ASSERT_EQ(job.cases.size(), 1u);
-    EXPECT_EQ(job.name, job.cases[0]->id);
-    EXPECT_EQ(job.ranks, job.cases[0]->ranks());
-  }
-}
-
 TEST(JobScript, FillsInATemplate) {
   EXPECT_EQ(fill_template("#X -n @ranks@@name@\n@run@\n", "t",
                           {{"ranks", "4"}, {"name", "a"}, {"run", "x\ny"}}),
