@@ -100,22 +100,14 @@ class Scheduler {
 
   void add(const PipelineAction& action) {
     begin_microbatch(action.pass.microbatch);
-    switch (action.step) {
-      case PipelineStep::start_receive:
-        return exchange(action.pass, false, Phase::start);
-      case PipelineStep::finish_receive:
-        return exchange(action.pass, false, Phase::finish);
-      case PipelineStep::compute: {
-        const Size begin = static_cast<Size>(actions_.size());
-        add_pass(action.pass);
-        passes_.push_back({action.pass, {begin, static_cast<Size>(actions_.size()) - begin}});
-        return;
-      }
-      case PipelineStep::start_send:
-        return exchange(action.pass, true, Phase::start);
-      case PipelineStep::finish_send:
-        return exchange(action.pass, true, Phase::finish);
-    }
+    const PipelineStep step = action.step;
+    const bool starts = step == PipelineStep::start_receive || step == PipelineStep::start_send;
+    const bool sends = step == PipelineStep::start_send || step == PipelineStep::finish_send;
+    if (step != PipelineStep::compute)
+      return exchange(action.pass, sends, starts ? Phase::start : Phase::finish);
+    const Size begin = static_cast<Size>(actions_.size());
+    add_pass(action.pass);
+    passes_.push_back({action.pass, {begin, static_cast<Size>(actions_.size()) - begin}});
   }
 
   const ChunkPass& chunk(const StagePass& pass) const { return pass_.chunks[pass.chunk]; }
