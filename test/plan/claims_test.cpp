@@ -49,72 +49,73 @@ std::string text_of(const std::vector<Placement>& tensors) {
 
 /// Returns "inputs [parameters] -> output | output gradient -> input gradients [those of
 /// parameters]".
-std::string text_of(const Layout& layout) {
+std::string text_of(const Layout& along) {
   const auto with = [](const std::vector<Placement>& parameters) {
     return parameters.empty() ? "" : "[ " + text_of(parameters) + "] ";
   };
-  std::string text = text_of(layout.inputs) + with(layout.parameters) + "-> " +
-                     text_of(layout.output) + " | " + text_of(layout.output_gradient) + " -> " +
-                     text_of(layout.input_gradients) + with(layout.parameter_gradients);
+  std::string text = text_of(along.inputs) + with(along.parameters) + "-> " +
+                     text_of(along.output) + " | " + text_of(along.output_gradient) + " -> " +
+                     text_of(along.input_gradients) + with(along.parameter_gradients);
   text.pop_back();
   return text;
 }
 
 using Expected = std::map<std::string, std::vector<std::string>>;
 
-/// Checks the layouts of each kind, in order.
+/// Checks the choices of each kind, in order.
 template <class F>
-void expect_layouts(const Expected& expected, const F& layouts_of_kind) {
+void expect_placements(const Expected& expected, const F& choices_of_kind) {
   Expected found;
   for (const auto& [name, layer] : kinds()) {
     std::vector<std::string>& texts = found[name];
-    for (const Layout& layout : layouts_of_kind(layer)) texts.push_back(text_of(layout));
+    for (const Layout& along : choices_of_kind(layer)) texts.push_back(text_of(along));
   }
   EXPECT_EQ(found, expected);
 }
 
-// The first layout, whole tensors, is left out. linear is column- and row-parallel (Shoeybi et al.
+// The first choice, whole tensors, is left out. linear is column- and row-parallel (Shoeybi et al.
 // 2019, "Megatron-LM", section 3), embedding vocabulary-parallel; rows are those of sequence
 // parallelism (Korthikanti et al. 2022).
 TEST(Claims, AlongModel) {
-  expect_layouts({{"linear",
-                   {"whole [ columns ] -> columns | columns -> terms [ columns ]",
-                    "columns [ rows ] -> terms | whole -> columns [ rows ]"}},
-                  {"pointwise",
-                   {"columns [ rows ] -> columns | columns -> columns [ rows ]",
-                    "rows [ whole ] -> rows | rows -> rows [ terms ]"}},
-                  {"jet_activation", {"columns [ rows ] -> columns | columns -> columns [ rows ]"}},
-                  {"layer_norm", {"rows [ whole whole ] -> rows | rows -> rows [ terms terms ]"}},
-                  {"add",
-                   {"columns columns -> columns | columns -> columns columns",
-                    "rows rows -> rows | rows -> rows rows"}},
-                  {"embedding", {"whole [ rows whole ] -> terms | whole -> whole [ rows whole ]"}},
-                  {"attention", {"columns columns -> columns | columns -> columns columns"}},
-                  {"keys_values", {"columns -> columns | columns -> columns"}},
-                  {"fourier", {"whole -> columns | columns -> terms"}},
-                  {"mode_product", {"columns [ rows ] -> columns | columns -> columns [ rows ]"}},
-                  {"inverse_fourier", {"columns -> terms | whole -> columns"}},
-                  {"dispatch", {"whole whole -> columns | columns -> terms whole"}},
-                  {"grouped_linear", {"columns [ rows ] -> columns | columns -> columns [ rows ]"}},
-                  {"combine", {"columns whole -> terms | whole -> columns terms"}},
-                  {"route", {}},
-                  {"reparameterize", {}}},
-                 [](const LayerSpec& layer) {
-                   std::vector<Layout> layouts = model_layouts(layer);
-                   EXPECT_EQ(layouts.front(), layout_of(layer, ""));
-                   layouts.erase(layouts.begin());
-                   return layouts;
-                 });
+  expect_placements(
+      {{"linear",
+        {"whole [ columns ] -> columns | columns -> terms [ columns ]",
+         "columns [ rows ] -> terms | whole -> columns [ rows ]"}},
+       {"pointwise",
+        {"columns [ rows ] -> columns | columns -> columns [ rows ]",
+         "rows [ whole ] -> rows | rows -> rows [ terms ]"}},
+       {"jet_activation", {"columns [ rows ] -> columns | columns -> columns [ rows ]"}},
+       {"layer_norm", {"rows [ whole whole ] -> rows | rows -> rows [ terms terms ]"}},
+       {"add",
+        {"columns columns -> columns | columns -> columns columns",
+         "rows rows -> rows | rows -> rows rows"}},
+       {"embedding", {"whole [ rows whole ] -> terms | whole -> whole [ rows whole ]"}},
+       {"attention", {"columns columns -> columns | columns -> columns columns"}},
+       {"keys_values", {"columns -> columns | columns -> columns"}},
+       {"fourier", {"whole -> columns | columns -> terms"}},
+       {"mode_product", {"columns [ rows ] -> columns | columns -> columns [ rows ]"}},
+       {"inverse_fourier", {"columns -> terms | whole -> columns"}},
+       {"dispatch", {"whole whole -> columns | columns -> terms whole"}},
+       {"grouped_linear", {"columns [ rows ] -> columns | columns -> columns [ rows ]"}},
+       {"combine", {"columns whole -> terms | whole -> columns terms"}},
+       {"route", {}},
+       {"reparameterize", {}}},
+      [](const LayerSpec& layer) {
+        std::vector<Layout> choices = model_choices(layer);
+        EXPECT_EQ(choices.front(), placements_of(layer, ""));
+        choices.erase(choices.begin());
+        return choices;
+      });
 }
 
-/// Returns the layout along `context` without parameters, which every rank stores whole, with
+/// Returns the placements along `context` without parameters, which every rank stores whole, with
 /// gradients that are sums over `context`. None if the kind has no positions.
-std::vector<Layout> context_layout(const LayerSpec& layer, ContextAttention attention) {
+std::vector<Layout> along_context(const LayerSpec& layer, ContextAttention attention) {
   const Expression& expression = row_of(layer).expression;
   if (!has_context(expression)) return {};
-  Layout layout = layout_of(layer, context_split(expression, attention));
-  layout.parameters.clear(), layout.parameter_gradients.clear();
-  return {layout};
+  Layout along = placements_of(layer, context_split(expression, attention));
+  along.parameters.clear(), along.parameter_gradients.clear();
+  return {along};
 }
 
 TEST(Claims, AlongContext) {
@@ -139,8 +140,8 @@ TEST(Claims, AlongContext) {
                     {"reparameterize", {}}};
   const auto check = [&](ContextAttention attention) {
     SCOPED_TRACE(name_of(attention));
-    expect_layouts(expected,
-                   [&](const LayerSpec& layer) { return context_layout(layer, attention); });
+    expect_placements(expected,
+                      [&](const LayerSpec& layer) { return along_context(layer, attention); });
   };
   check(ContextAttention::gather);
   expected["attention"] = {"rows rows -> rows | rows -> rows rows"};
@@ -154,17 +155,17 @@ TEST(Claims, AlongContext) {
 TEST(Claims, AlongTheBatch) {
   for (const auto& [name, layer] : kinds()) {
     SCOPED_TRACE(name);
-    const Layout layout = layout_of(layer, "s");
-    EXPECT_EQ(text_of(layout.output) + text_of(layout.output_gradient), "rowsrows");
+    const Layout along = placements_of(layer, "s");
+    EXPECT_EQ(text_of(along.output) + text_of(along.output_gradient), "rowsrows");
     const auto expect_all = [](const std::vector<Placement>& tensors, Placement placement) {
       EXPECT_EQ(tensors, std::vector<Placement>(tensors.size(), placement));
     };
-    expect_all(layout.inputs, by_rows);
-    expect_all(layout.parameters, {});
-    expect_all(layout.parameter_gradients, as_terms);
+    expect_all(along.inputs, by_rows);
+    expect_all(along.parameters, {});
+    expect_all(along.parameter_gradients, as_terms);
     for (std::size_t i = 0; i < layer.inputs.size(); ++i)
       EXPECT_EQ(
-          layout.input_gradients[i],
+          along.input_gradients[i],
           row_of(layer).expression.inputs[i].gradient_indices().empty() ? Placement() : by_rows);
   }
 }
@@ -172,7 +173,7 @@ TEST(Claims, AlongTheBatch) {
 // `expert` splits the columns of slots, and the kernels, as `model` does.
 TEST(Claims, AlongExperts) {
   const LayerSpec layer = kinds().at("grouped_linear");
-  EXPECT_EQ(layout_of(layer, "e"), model_layouts(layer).at(1));
+  EXPECT_EQ(placements_of(layer, "e"), model_choices(layer).at(1));
 }
 
 }  // namespace

@@ -14,7 +14,7 @@
 #include <tessera/config/to_plan_input.hpp>
 #include <tessera/data/data_fields.hpp>
 #include <tessera/data/data_row.hpp>
-#include <tessera/plan/layout/layouts.hpp>
+#include <tessera/plan/layout/layer_placements.hpp>
 #include <tessera/plan/pass/schedule.hpp>
 #include <tessera/plan/pipeline/stages.hpp>
 
@@ -219,8 +219,7 @@ void check_all(const Config& config, const Topology& topology) {
   check_options_of_strategy(config.training.distributed, mesh);
   check_sharding(config, mesh, model);
   const PlanInput input = plan_input(config, mesh);
-  choose_layouts(input);   // rejects specs that contradict the rules
-  context_layouts(input);  // rejects models that need whole samples
+  place_layers(input);  // rejects specs that contradict the rules, models that need whole samples
   split_into_stages(input);
   order_passes(listed_passes(input));
 }

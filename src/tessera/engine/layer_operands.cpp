@@ -31,7 +31,7 @@ LayerOperands<T>::LayerOperands(const Plan& plan, Size rank, const Frame<T>& fra
          {parameter.place.begin, num_elements(plan.piece(rank, parameter).extent)},
          parameter.partial_gradient});
   for (std::size_t l = 0; l < layers_.size(); ++l)
-    blocks_.push_back(layer_blocks(plan.input, plan.input.model.layers[l], plan.layouts[l]));
+    blocks_.push_back(layer_blocks(plan.input, plan.input.model.layers[l], plan.placements[l]));
 }
 
 template <class T>

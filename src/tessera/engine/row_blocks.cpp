@@ -28,10 +28,11 @@ template <class T>
 RowBlocks<T>::RowBlocks(const Plan& plan, Size rank)
     : nodes_(allocate_vector<State>("tessera::gradient_nodes",
                                     plan_scratch(plan, rank).gradient_nodes)) {
-  for (std::size_t l = 0; l < plan.layouts.size(); ++l) {
+  for (std::size_t l = 0; l < plan.placements.size(); ++l) {
     Layer& layer = layers_.emplace_back();
     layer.blocks = row_blocks(plan.input, plan.input.model.layers[l]);
-    if (plan.layouts[l].output.is_shard(0)) layer.model_ranks = plan.input.mesh.size_of("model");
+    if (plan.placements[l].along("model").output.is_shard(0))
+      layer.model_ranks = plan.input.mesh.size_of("model");
   }
 }
 

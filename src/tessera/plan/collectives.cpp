@@ -5,7 +5,6 @@
 #include <tessera/nn/models/loss_terms.hpp>
 #include <tessera/optim/square_limbs.hpp>
 #include <tessera/plan/collectives.hpp>
-#include <tessera/plan/layout/layouts.hpp>
 #include <tessera/plan/plan.hpp>
 #include <tessera/plan/replica_check.hpp>
 
@@ -32,15 +31,20 @@ class Collector {
     rows_.push_back({axis, operation, times, times * bytes, cadence, std::string(what)});
   }
 
-  /// Adds the calls of a list of actions.
+  /// Adds the calls of a list of actions. Of microbatches that do the same, one stands for all.
   void add(const std::vector<ListedAction>& list, const Repetition& repeated,
            const CallSizes& sizes, Cadence cadence) {
-    for_each_distinct(
-        list, repeated, sizes, [&](const Action& action, Size microbatch, Size times) {
-          const auto call = call_of(action, microbatch, plan_, sizes);
-          if (call && call->is_issued)
-            add(call->ranks, call->operation, call->bytes, call->what, cadence, times);
-        });
+    const std::vector<Range> runs =
+        equal_microbatches(repeated.times, sizes.samples.microbatches(), sizes.samples.of_ranks());
+    for (Size i = 0; i < static_cast<Size>(list.size()); ++i) {
+      const auto& [action, microbatch] = list[static_cast<std::size_t>(i)];
+      const bool repeats = repeated.before <= i && i < repeated.end();
+      for (const Range& run : repeats ? runs : std::vector<Range>{{microbatch, 1}}) {
+        const auto call = call_of(action, run.begin, plan_, sizes);
+        if (call && call->is_issued)
+          add(call->ranks, call->operation, call->bytes, call->what, cadence, run.count);
+      }
+    }
   }
 
   const std::vector<CollectivePlan>& rows() const { return rows_; }
@@ -154,7 +158,8 @@ std::set<AxisSet> axes_of_calls(const Plan& plan) {
   return sets;
 }
 
-std::vector<CollectivePlan> plan_collectives(const Plan& plan, Size rank) {
+std::vector<CollectivePlan> Plan::collectives(Size rank) const {
+  const Plan& plan = *this;
   const CallSizes sizes = call_sizes(plan, rank);
   Collector collector(plan);
   const MeshShape& mesh = plan.input.mesh;

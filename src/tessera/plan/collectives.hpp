@@ -84,26 +84,6 @@ Size own_elements(const Slot& slot, const Plan& plan, const CallSizes& sizes, Si
 /// the run. Microbatch 0 is a run of its own, because later microbatches add to its gradients.
 std::vector<Range> equal_microbatches(Size n, Size microbatches, const std::vector<Size>& samples);
 
-/// Calls act(action, microbatch, times) for each action of a list. Each repeated action is visited
-/// once per run of equal_microbatches(), with the first microbatch of the run and its length
-/// `times`. The other actions are visited once, with `times` = 1.
-template <class Act>
-void for_each_distinct(const std::vector<ListedAction>& list, const Repetition& repeated,
-                       const CallSizes& sizes, const Act& act) {
-  const auto first = list.begin() + repeated.before, rest = list.begin() + repeated.end();
-  const auto once = [&](auto begin, auto end) {
-    for (auto at = begin; at != end; ++at) act(at->action, at->microbatch, Size{1});
-  };
-  once(list.begin(), first);
-  for (const Range& run :
-       equal_microbatches(repeated.times, sizes.samples.microbatches(), sizes.samples.of_ranks()))
-    for (auto at = first; at != rest; ++at) act(at->action, run.begin, run.count);
-  once(rest, list.end());
-}
-
-/// Returns the calls of `rank` by axis, operation and purpose, in the order of their first call.
-std::vector<CollectivePlan> plan_collectives(const Plan& plan, Size rank);
-
 /// The numbers of events of a run with one plan.
 struct PlannedRun {
   const Plan* plan = nullptr;

@@ -39,14 +39,14 @@ Size whole_blocks(const PlanInput& input, const LayerSpec& layer, std::size_t d)
 }
 
 /// Checks that the ranks of `model` get whole blocks of what they split.
-void check_model_axis(const PlanInput& input, const std::vector<Layout>& layouts) {
+void check_model_axis(const PlanInput& input, const std::vector<LayerPlacements>& layers) {
   const Size ranks = input.mesh.size_of("model");
-  for (std::size_t l = 0; l < layouts.size(); ++l) {
+  for (std::size_t l = 0; l < layers.size(); ++l) {
     const LayerSpec& layer = input.model.layers[l];
-    const Layout& layout = layouts[l];
+    const Layout& along = layers[l].along("model");
     if (!row_of(layer).sums_in_blocks) continue;
     for (std::size_t d = 0; d < 2; ++d) {
-      if (!(d == 0 ? layout.inputs[0] : layout.output).is_shard(1)) continue;
+      if (!(d == 0 ? along.inputs[0] : along.output).is_shard(1)) continue;
       if (const Size blocks = whole_blocks(input, layer, d); blocks % ranks != 0)
         throw ConfigError(
             "numerics.reproducible", "true",
@@ -59,11 +59,11 @@ void check_model_axis(const PlanInput& input, const std::vector<Layout>& layouts
 }
 
 /// Checks that the rows of a grain can be split along `model`.
-void check_split_rows(const PlanInput& input, const std::vector<Layout>& layouts) {
+void check_split_rows(const PlanInput& input, const std::vector<LayerPlacements>& layers) {
   const Numerics& numerics = input.numerics;
   const Size last = input.samples % input.batch_size;
-  for (std::size_t l = 0; l < layouts.size(); ++l) {
-    if (!layouts[l].output.is_shard(0)) continue;
+  for (std::size_t l = 0; l < layers.size(); ++l) {
+    if (!layers[l].along("model").output.is_shard(0)) continue;
     const LayerSpec& layer = input.model.layers[l];
     if (input.batch_size % numerics.grains != 0 || last % numerics.grains != 0)
       throw ConfigError(
@@ -107,11 +107,6 @@ Range batch_share(const PlanInput& input, Size batch, Size rank) {
   return rows;
 }
 
-AxisSet sample_axes(const PlanInput& input, const LayerSpec& layer) {
-  const AxisSet axes = batch_axes(input.mesh);
-  return input.split_experts(layer) > 0 ? axes - input.mesh.axes_named({"expert"}) : axes;
-}
-
 BatchSamples::BatchSamples(const PlanInput& input, Size batch, Size rank)
     : global_(batch),
       own_(batch_share(input, batch, rank).count),
@@ -144,13 +139,15 @@ Size first_microbatch_samples(const PlanInput& input) {
   return sum;
 }
 
-LayerBlocks layer_blocks(const PlanInput& input, const LayerSpec& layer, const Layout& layout) {
+LayerBlocks layer_blocks(const PlanInput& input, const LayerSpec& layer,
+                         const LayerPlacements& placements) {
   if (!input.numerics.reproducible) return {};
   const Size ranks = input.mesh.size_of("model");
+  const Layout& along_model = placements.along("model");
   const auto own = [&](std::size_t d, Placement along) {
     return whole_blocks(input, layer, d) / (along.is_shard(1) ? ranks : 1);
   };
-  return {own(0, layout.inputs[0]), own(1, layout.output)};
+  return {own(0, along_model.inputs[0]), own(1, along_model.output)};
 }
 
 Size softmax_blocks(const PlanInput& input) {
@@ -161,18 +158,16 @@ Size softmax_blocks(const PlanInput& input) {
 Size row_blocks(const PlanInput& input, const LayerSpec& layer) {
   if (!input.numerics.reproducible || layer.parameters.empty() || row_of(layer).sums_in_blocks)
     return 1;
-  const std::vector<Layout> layouts = model_layouts(layer);
-  const bool splits_rows = std::any_of(layouts.begin(), layouts.end(), [](const Layout& layout) {
-    return std::any_of(layout.parameter_gradients.begin(), layout.parameter_gradients.end(),
-                       [](Placement gradient) { return gradient.is_partial(); });
-  });
-  return splits_rows ? input.numerics.model_grains : 1;
+  for (const Layout& along : model_choices(layer))
+    for (const Placement& gradient : along.parameter_gradients)
+      if (gradient.is_partial()) return input.numerics.model_grains;
+  return 1;
 }
 
-void check_grains(const PlanInput& input, const std::vector<Layout>& layouts) {
+void check_grains(const PlanInput& input, const std::vector<LayerPlacements>& layers) {
   if (!input.numerics.reproducible || input.mesh.size_of("model") == 1) return;
-  check_model_axis(input, layouts);
-  check_split_rows(input, layouts);
+  check_model_axis(input, layers);
+  check_split_rows(input, layers);
 }
 
 void set_grains(PlanInput& input) {

@@ -7,6 +7,7 @@
 
 #include <tessera/base/pair_tree.hpp>
 #include <tessera/nn/layers/layer_spec.hpp>
+#include <tessera/plan/layout/layer_placements.hpp>
 #include <tessera/plan/plan_input.hpp>
 
 namespace tessera {
@@ -21,10 +22,6 @@ Size first_loss_sum(const PlanInput& input, Size rank);
 /// Returns the samples that `rank` computes in a batch of `batch` samples: a balanced split along
 /// one batch axis after the other, or whole grains.
 Range batch_share(const PlanInput& input, Size batch, Size rank);
-
-/// Returns the axes that split the samples of a layer's tensors. They are the axes of the batch,
-/// but `expert` splits the experts of a layer that has some.
-AxisSet sample_axes(const PlanInput& input, const LayerSpec& layer);
 
 /// The numbers of samples on a rank in a batch of `batch` samples.
 class BatchSamples {
@@ -52,8 +49,9 @@ class BatchSamples {
 Size first_microbatch_samples(const PlanInput& input);
 
 /// Returns the blocks in which a layer sums on one rank. All are 1 unless sums have a fixed order.
-/// `layout` is the layer's on this mesh.
-LayerBlocks layer_blocks(const PlanInput& input, const LayerSpec& layer, const Layout& layout);
+/// `placements` are those of the layer.
+LayerBlocks layer_blocks(const PlanInput& input, const LayerSpec& layer,
+                         const LayerPlacements& placements);
 
 /// Returns the number of blocks of the columns of a softmax whose sums have a fixed order. With 1
 /// the loss reads all columns at once.
@@ -67,7 +65,7 @@ Size row_blocks(const PlanInput& input, const LayerSpec& layer);
 /// with the nearest value that would do, if ranks would get parts of grains, or if `microbatches`
 /// is neither 1, the default, nor the number of a rank's grains.
 void set_grains(PlanInput& input);
-/// Throws ConfigError if ranks of `model` would get parts of blocks in these layouts.
-void check_grains(const PlanInput& input, const std::vector<Layout>& layouts);
+/// Throws ConfigError if ranks of `model` would get parts of blocks of these layers.
+void check_grains(const PlanInput& input, const std::vector<LayerPlacements>& layers);
 
 }  // namespace tessera

@@ -3,7 +3,6 @@
 
 #include <tessera/nn/layers/layer_row.hpp>
 #include <tessera/plan/grains.hpp>
-#include <tessera/plan/layout/layouts.hpp>
 #include <tessera/plan/memory.hpp>
 #include <tessera/plan/pass/pass.hpp>
 #include <tessera/plan/plan.hpp>
@@ -35,20 +34,20 @@ ScratchPlan plan_scratch(const Plan& plan, Size rank) {
   // the most samples of any rank: those of the first one.
   const MeshShape& mesh = input.mesh;
   const std::vector<LayerSpec> layers =
-      local_layers(input, plan.layouts, mesh.rank_at("context", mesh.coordinate(rank, "context")));
+      plan.local_layers(mesh.rank_at("context", mesh.coordinate(rank, "context")));
   const BatchSamples most_samples(input, input.batch_size, 0);
   ScratchPlan scratch;
   for (const Range& chunk : plan.stage(rank).chunks)
     for (Size l = chunk.begin; l < chunk.end(); ++l) {
       const LayerSpec &layer = layers[l], &whole = input.model.layers[l];
-      const Size samples = most_samples.in(0, sample_axes(input, whole));
+      const Size samples = most_samples.in(0, sample_axes(mesh, plan.placements[l]));
       raise(scratch.layers, row_of(layer).scratch(layer, samples));
       if (input.numerics.reproducible) {
         raise(scratch.gradient_nodes,
               tree_levels(row_blocks(input, whole)) * layer.num_parameters());
         if (row_of(layer).sums_in_blocks)
           raise(scratch.products.nodes,
-                product_nodes(layer, samples, layer_blocks(input, whole, plan.layouts[l])));
+                product_nodes(layer, samples, layer_blocks(input, whole, plan.placements[l])));
       }
       if (!rounds && !input.emulates_products) continue;
       for (const GemmShape& product : products_of(layer, samples)) {
@@ -62,16 +61,14 @@ ScratchPlan plan_scratch(const Plan& plan, Size rank) {
   return scratch;
 }
 
-MemoryPlan plan_memory(const Plan& plan, Size rank) {
-  const PlanInput& input = plan.input;
-  const StagePlan& stage = plan.stage(rank);
+MemoryPlan Plan::memory(Size rank) const {
   const Size state_bytes = size_of(input.state_type), compute_bytes = size_of(input.compute_type);
   const auto in_state_type = [&](Size elements) { return allocated_bytes(elements, state_bytes); };
   const auto in_compute_type = [&](Size elements) {
     return allocated_bytes(elements, compute_bytes);
   };
-  const StatePlan state = plan.state(rank);
-  const ScratchPlan scratch = plan_scratch(plan, rank);
+  const StatePlan state = this->state(rank);
+  const ScratchPlan scratch = plan_scratch(*this, rank);
   MemoryPlan memory;
   memory.parameters = in_state_type(state.parameters());
   memory.gradients =
@@ -81,13 +78,13 @@ MemoryPlan plan_memory(const Plan& plan, Size rank) {
   memory.gathered_units = in_compute_type(state.gathered);
   memory.unit_gradients = in_state_type(state.bucket_gradients) + in_state_type(state.incoming) +
                           in_state_type(state.scatter_scratch);
-  memory.activations = allocated_bytes(stage.frame_bytes, 1);
+  memory.activations = allocated_bytes(stage(rank).frame_bytes, 1);
   for (const Size elements :
        {scratch.products.left, scratch.products.right, scratch.products.result,
         scratch.products.nodes, scratch.layers, scratch.gradient_nodes})
     memory.scratch += in_state_type(elements);
-  memory.sums = allocated_bytes(plan_sums(input, stage).total(), size_of(DType::float64));
-  if (input.check_replicas_every > 0) memory.sums += checksum_bytes(plan, rank);
+  memory.sums = allocated_bytes(plan_sums(input, stage(rank)).total(), size_of(DType::float64));
+  if (input.check_replicas_every > 0) memory.sums += checksum_bytes(*this, rank);
   const ModelSpec& model = input.model;
   if (input.hashes_steps) memory.sums += allocated_bytes(num_hashes(model), size_of(DType::int64));
   const auto rows = [&](Size samples, Size x_positions, Size y_positions) {
@@ -104,16 +101,16 @@ MemoryPlan plan_memory(const Plan& plan, Size rank) {
   const Size ways = input.mesh.size_of("context");
   const Size positions =
       balanced_split(model.input_positions, ways, input.mesh.coordinate(rank, "context")).count;
-  const Size batch_samples = plan.batch_samples(rank).count;
-  const Size batch = ways > 1         ? rows(batch_samples, positions, positions)
-                     : input.shuffles ? data(batch_samples)
+  const Size own_samples = batch_samples(rank).count;
+  const Size batch = ways > 1         ? rows(own_samples, positions, positions)
+                     : input.shuffles ? data(own_samples)
                                       : 0;
   const Size scratch_bytes = allocated_bytes(input.data_scratch_bytes, 1);
-  memory.data = data(input.shuffles ? input.samples : plan.data_samples(rank)) +
-                (input.validation_samples > 0
-                     ? batch + data(plan.data_samples(rank, input.validation_samples)) +
-                           std::max(scratch_bytes, ways > 1 ? batch : 0)
-                     : std::max(batch, scratch_bytes));
+  memory.data =
+      data(input.shuffles ? input.samples : data_samples(rank)) +
+      (input.validation_samples > 0 ? batch + data(data_samples(rank, input.validation_samples)) +
+                                          std::max(scratch_bytes, ways > 1 ? batch : 0)
+                                    : std::max(batch, scratch_bytes));
   return memory;
 }
 

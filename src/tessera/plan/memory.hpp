@@ -56,8 +56,6 @@ inline Size MemoryPlan::total() const {
   return sum;
 }
 
-MemoryPlan plan_memory(const Plan& plan, Size rank);
-
 /// Elements of scratch that the layers of a rank's stage use in turn: each the maximum over the
 /// layers and the ranks of the stage.
 struct ScratchPlan {

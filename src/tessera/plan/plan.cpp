@@ -4,8 +4,6 @@
 #include <tessera/base/error.hpp>
 #include <tessera/optim/square_limbs.hpp>
 #include <tessera/plan/grains.hpp>
-#include <tessera/plan/layout/claims.hpp>
-#include <tessera/plan/layout/layouts.hpp>
 #include <tessera/plan/pass/pass.hpp>
 #include <tessera/plan/pass/schedule.hpp>
 #include <tessera/plan/pipeline/pipeline_timeline.hpp>
@@ -86,7 +84,7 @@ double recomputed_flops(const PlanInput& input, const StagePlan& stage) {
 void add_actions(const Plan& plan, StagePlan& stage, Size number,
                  const std::vector<PipelineAction>& list, const PlanPasses& passes) {
   const PlanInput& input = plan.input;
-  PassPlan pass = make_passes(input, plan.layouts, stage.chunks, passes);
+  PassPlan pass = make_passes(input, plan.placements, stage.chunks, passes);
   static_cast<StageSchedule&>(stage) = make_schedule(input, pass, stage.parameters, number, list);
   stage.slots = std::move(pass.slots);
   stage.storages = std::move(pass.storages);
@@ -114,18 +112,19 @@ bool Plan::is_copy(Size rank, const ParameterPlan& parameter) const {
   return input.mesh.coordinate(rank, repeats) > 0;
 }
 
-std::vector<LayerSpec> Plan::local_layers(Size rank) const {
-  return tessera::local_layers(input, layouts, rank);
+std::vector<LayerSpec> Plan::local_layers(Size rank, AxisSet axes) const {
+  std::vector<LayerSpec> layers;
+  for (std::size_t l = 0; l < placements.size(); ++l)
+    layers.push_back(local_layer(input, input.model.layers[l], placements[l], rank, axes));
+  return layers;
 }
 
 std::vector<PassCount> Plan::flops_along_context() const {
-  std::vector<Layout> whole;
-  for (const LayerSpec& layer : input.model.layers) whole.push_back(layout_of(layer, {}));
-  PlanInput alone = input;  // its ranks differ along `context` only
-  alone.mesh = MeshShape({{"context", input.mesh.size_of("context")}});
+  const AxisSet context = input.mesh.axes_named({"context"});
   std::vector<PassCount> flops;
-  for (Size rank = 0; rank < alone.mesh.num_ranks(); ++rank)
-    flops.push_back(count_flops(tessera::local_layers(alone, whole, rank), input.batch_size));
+  for (Size c = 0; c < input.mesh.size_of("context"); ++c)
+    flops.push_back(
+        count_flops(local_layers(input.mesh.rank_at("context", c), context), input.batch_size));
   return flops;
 }
 
@@ -154,12 +153,6 @@ std::vector<Range> Plan::unique_gradients(Size rank) const {
   return unique;
 }
 
-MemoryPlan Plan::memory(Size rank) const { return plan_memory(*this, rank); }
-
-std::vector<CollectivePlan> Plan::collectives(Size rank) const {
-  return plan_collectives(*this, rank);
-}
-
 Size loss_sums(const PlanInput& input, Size batches) {
   return batches * input.loss_sums() * input.loss_terms();
 }
@@ -180,14 +173,16 @@ SumsPlan plan_sums(const PlanInput& input, const StagePlan& stage) {
 }
 
 Plan outline_plan(PlanInput input) {
-  add_shared_rows(input);
+  // Ranks that split positions move keys and values, and no queries.
+  if (input.mesh.size_of("context") > 1 && input.context_attention != ContextAttention::all_to_all)
+    separate_roles(input.model);
   for (LayerSpec& layer : input.model.layers)
     layer.tiling = tiling_of(input.device, input.numerics.reproducible);
-  Plan plan{input, choose_layouts(input), {}, {}, 0};
+  Plan plan{input, place_layers(input), {}, {}, 0};
   for (const std::vector<Range>& chunks : split_into_stages(input)) {
     StagePlan& stage = plan.stages.emplace_back();
     stage.chunks = chunks;
-    stage.parameters = lay_out_parameters(input, plan.layouts, chunks);
+    stage.parameters = lay_out_parameters(input, plan.placements, chunks);
   }
   return plan;
 }
@@ -216,7 +211,7 @@ Plan make_plan(const PlanInput& given, const PlanPasses& passes) {
   PlanInput input = given;
   set_grains(input);
   Plan plan = plan_step(input, passes);
-  check_grains(plan.input, plan.layouts);
+  check_grains(plan.input, plan.placements);
   return plan;
 }
 

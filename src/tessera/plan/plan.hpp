@@ -8,6 +8,7 @@
 #include <tessera/base/types.hpp>
 #include <tessera/nn/models/model_spec.hpp>
 #include <tessera/plan/collectives.hpp>
+#include <tessera/plan/layout/layer_placements.hpp>
 #include <tessera/plan/layout/slot.hpp>
 #include <tessera/plan/layout/units.hpp>
 #include <tessera/plan/memory.hpp>
@@ -32,7 +33,7 @@ struct StagePlan : StageSchedule {
 /// One training step of all ranks, known before anything runs.
 struct Plan {
   PlanInput input;
-  std::vector<Layout> layouts;  ///< placements of each layer along `model`
+  std::vector<LayerPlacements> placements;  ///< of each layer
   std::vector<StagePlan> stages;
   PassCount flops;        ///< FLOPs of one step, all ranks together; matrix products only
   double recomputed = 0;  ///< FLOPs of recomputed forward passes, not included in `flops`
@@ -57,8 +58,11 @@ struct Plan {
   std::vector<PassCount> flops_along_context() const;
   /// Returns true if an earlier rank along state_axes() has the same elements of a parameter.
   bool is_copy(Size rank, const ParameterPlan& parameter) const;
-  /// Returns the layers with the extents that they have on `rank`.
-  std::vector<LayerSpec> local_layers(Size rank) const;
+  /// Returns the layers with the extents that they have on `rank`, or if only `axes` split them.
+  std::vector<LayerSpec> local_layers(Size rank) const {
+    return local_layers(rank, input.mesh.all_axes());
+  }
+  std::vector<LayerSpec> local_layers(Size rank, AxisSet axes) const;
   /// Returns the piece of a parameter with which `rank` computes. Of a sharded parameter it holds a
   /// part between steps: see StatePlan.
   Piece piece(Size rank, const ParameterPlan& parameter) const;
@@ -70,7 +74,8 @@ struct Plan {
   std::vector<Range> unique_gradients(Size rank) const;
   /// Returns the bytes of device memory of `rank`.
   MemoryPlan memory(Size rank) const;
-  /// Returns the calls of `rank` for each cadence, such as a step, an epoch or a check of replicas.
+  /// Returns the calls of `rank` by cadence, axis, operation and purpose, in the order of their
+  /// first call.
   std::vector<CollectivePlan> collectives(Size rank) const;
 };
 
@@ -92,8 +97,8 @@ SumsPlan plan_sums(const PlanInput& input, const StagePlan& stage);
 /// Returns the number of loss sums of `batches` batches.
 Size loss_sums(const PlanInput& input, Size batches);
 
-/// Returns the plan without actions and tensors: its input, layouts, and the layers and parameters
-/// of each stage. Throws ConfigError like make_plan().
+/// Returns the plan without actions and tensors: its input, the placements, and the layers and
+/// parameters of each stage. Throws ConfigError like make_plan().
 Plan outline_plan(PlanInput input);
 
 /// Makes the plan of one step. Throws ConfigError, which names the key, if the input has no valid

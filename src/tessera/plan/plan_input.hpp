@@ -75,10 +75,6 @@ struct PlanInput : StrategyOptions, StepConfig {
   }
   /// Returns true if every step reduces a flag that tells whether all gradients are finite.
   bool looks_for_infinities() const { return check_finite || scales_loss(); }
-  /// Returns the number of experts of a layer whose experts the axis `expert` splits; else 0.
-  Size split_experts(const LayerSpec& layer) const {
-    return mesh.size_of("expert") > 1 ? layer.experts() : 0;
-  }
   bool has_stages() const { return mesh.size_of("pipeline") > 1; }
   /// Returns the shape of the pipeline. Without an axis `pipeline` it is one stage with schedule
   /// 1f1b: each forward pass is followed by its backward pass.

@@ -36,9 +36,10 @@ std::vector<CheckCall> plan_replica_check(const Plan& plan, Size rank) {
     const Size first = repeats_parameters ? first_moment : 0;
     calls.push_back({of_state, {first, all - first}});
   }
+  const AxisSet model = plan.input.mesh.axes_named({"model"});
   if (std::any_of(parameters.begin(), parameters.end(),
-                  [](const ParameterPlan& p) { return p.along_model.is_replicate(); }))
-    calls.push_back({plan.input.mesh.axes_named({"model"}), {0, all}});
+                  [&](const ParameterPlan& p) { return (axes_of(p.cuts) & model).empty(); }))
+    calls.push_back({model, {0, all}});
   std::erase_if(calls, [&](const CheckCall& call) {
     return call.checksums.count == 0 || plan.input.mesh.group_size(call.ranks) == 1;
   });

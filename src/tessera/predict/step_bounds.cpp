@@ -6,7 +6,6 @@
 
 #include <tessera/nn/layers/layer_row.hpp>
 #include <tessera/plan/grains.hpp>
-#include <tessera/plan/layout/layouts.hpp>
 #include <tessera/predict/step_bounds.hpp>
 #include <tessera/predict/work.hpp>
 
@@ -86,12 +85,12 @@ const std::vector<PassCount>& StepBounds::passes(const Plan& outline, double byt
   std::vector<PassCount>& all = found->second;
   if (!is_new) return all;
   constexpr double never = std::numeric_limits<double>::infinity();
-  all.assign(outline.layouts.size(), {never, never});
+  all.assign(outline.placements.size(), {never, never});
   const double rate = product_rate(machine_, input);
   const std::vector<double> shares = backward_shares(input.model.layers);
   for (Size c = 0; c < ways; ++c) {
     const std::vector<LayerSpec> layers =
-        local_layers(input, outline.layouts, last - input.mesh.rank_at("context", c));
+        outline.local_layers(last - input.mesh.rank_at("context", c));
     for (std::size_t l = 0; l < layers.size(); ++l) {
       const Size rows = layers[l].experts() > 0 ? experts * samples : samples;
       const auto seconds = [&](PassKind pass) {

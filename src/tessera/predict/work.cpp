@@ -127,7 +127,7 @@ class WorkLister {
     const LayerSpec& layer = sizes_.layers[compute.layer];
     const double part =
         compute.ring_part < 0 ? 1 : 1 / static_cast<double>(plan_.input.mesh.size_of("context"));
-    const AxisSet axes = sample_axes(plan_.input, layer);
+    const AxisSet axes = sample_axes(plan_.input.mesh, plan_.placements[compute.layer]);
     works_.push_back(layer_work(layer, sizes_.calls.samples.in(microbatch_, axes), plan_.input,
                                 pass, share * part));
   }

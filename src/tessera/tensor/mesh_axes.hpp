@@ -45,11 +45,14 @@ inline constexpr auto known_axes = [] {
   return names;
 }();
 
-/// Returns the row of an axis. `name` must be one of known_axes.
-constexpr const AxisRow& axis_row(std::string_view name) {
-  return *std::find_if(mesh_axes.begin(), mesh_axes.end(),
-                       [&](const AxisRow& row) { return row.name == name; });
+/// Returns the position of an axis in mesh_axes. `name` must be one of known_axes.
+constexpr std::size_t axis_number(std::string_view name) {
+  std::size_t number = 0;
+  while (mesh_axes[number].name != name) ++number;
+  return number;
 }
+/// Returns the row of such an axis.
+constexpr const AxisRow& axis_row(std::string_view name) { return mesh_axes[axis_number(name)]; }
 
 /// Returns the axes of a mesh whose rows satisfy a predicate.
 template <class Predicate>

@@ -7,7 +7,7 @@
 #include <tessera/base/for_each.hpp>
 #include <tessera/comm/agree.hpp>
 #include <tessera/config/config_agreement.hpp>
-#include <tessera/plan/layout/layouts.hpp>
+#include <tessera/plan/layout/layer_placements.hpp>
 #include <tessera/train/trainer.hpp>
 
 namespace tessera {
@@ -100,7 +100,7 @@ auto Trainer<T>::output_of(const Matrix<Data>& x, bool from_prior) -> Matrix<Dat
   const Matrix<Data> all("tessera::predictions", rows, static_cast<std::size_t>(columns)),
       nothing("tessera::no_target", rows, static_cast<std::size_t>(model_.target_width()));
   const Plan& plan = session_->plan();
-  const bool splits = loss_placement(plan.input, plan.layouts).is_shard();
+  const bool splits = loss_placement(plan.input, plan.placements).is_shard();
   const Size first_column = splits ? plan.local_layers(mesh_.rank()).back().first_column() : 0;
   const SplitPart share = plan.local_layers(mesh_.rank()).back().share;
   forward(

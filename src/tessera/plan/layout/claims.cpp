@@ -20,29 +20,30 @@ std::string with_dimension(std::string_view indices, std::string_view dimension)
 
 }  // namespace
 
-Layout layout_of(const LayerSpec& layer, std::string_view split) {
-  Layout layout = derive(row_of(layer).expression, split);
-  layout.inputs.resize(layer.inputs.size());
-  layout.input_gradients.resize(layer.inputs.size());
-  layout.parameters.resize(layer.parameters.size());
-  layout.parameter_gradients.resize(layer.parameters.size());
-  return layout;
+Layout placements_of(const LayerSpec& layer, std::string_view split) {
+  Layout along = derive(row_of(layer).expression, split);
+  along.inputs.resize(layer.inputs.size());
+  along.input_gradients.resize(layer.inputs.size());
+  along.parameters.resize(layer.parameters.size());
+  along.parameter_gradients.resize(layer.parameters.size());
+  return along;
 }
 
-std::vector<Layout> model_layouts(const LayerSpec& layer) {
+std::vector<Layout> model_choices(const LayerSpec& layer) {
   const Expression& expression = row_of(layer).expression;
   const std::string all = splittable(expression);
   std::string split;
   for (const std::string_view dimension : of_model) split += with_dimension(all, dimension);
   // Rows are split where nothing is summed over and no dimension has a name of its own.
   const bool has_name = !split.empty() && !dimension_of(split[0]).empty();
-  if (!has_name && !has_sums(expression)) split += with_dimension(all, "positions");
-  std::vector<Layout> layouts{layout_of(layer, {})};
-  for (const char index : split) layouts.push_back(layout_of(layer, {&index, 1}));
-  return layouts;
+  const bool has_positions = !with_dimension(all, "positions").empty();
+  if (!has_name && has_positions && !has_sums(expression)) split += 's';
+  std::vector<Layout> choices{placements_of(layer, {})};
+  for (const char index : split) choices.push_back(placements_of(layer, {&index, 1}));
+  return choices;
 }
 
-bool splits_rows(const Layout& layout) { return layout.output.is_shard(0); }
+bool splits_rows(const Layout& along) { return along.output.is_shard(0); }
 
 std::string context_split(const Expression& expression, ContextAttention attention) {
   const std::string all = splittable(expression);

@@ -7,7 +7,6 @@
 #include <tessera/base/pair_tree.hpp>
 #include <tessera/comm/scratch.hpp>
 #include <tessera/nn/layers/layer_row.hpp>
-#include <tessera/plan/layout/layouts.hpp>
 #include <tessera/plan/layout/units.hpp>
 
 namespace tessera {
@@ -35,18 +34,24 @@ Size place_in_buffer(std::vector<BucketPlace>& buckets, Size alive, Size BucketP
   return size;
 }
 
-/// Returns the cuts by `model` and, of dimension 0, by `expert`, which splits `experts` experts.
-Cuts cuts_of_parameter(const MeshShape& mesh, const Shape& shape, Placement along_model,
-                       Size experts) {
+/// Returns the cuts of a parameter by the axes that split it. Columns, such as those of an expert,
+/// that an index of the layer's expression does not number stay together.
+Cuts cuts_of_parameter(const MeshShape& mesh, const LayerSpec& layer,
+                       const LayerPlacements& placements, std::size_t p) {
   Cuts cuts;
-  const auto model = mesh.find("model");
-  if (model && along_model.is_shard())
-    cuts.push_back({static_cast<std::size_t>(along_model.dim()), {*model}});
-  if (experts > 0) cuts.push_back({0, {*mesh.find("expert")}, shape[0] / experts});
+  for (std::size_t a = mesh_axes.size(); a-- > 0;) {
+    const Layout& along = placements.axes[a];
+    if (!along.parameters[p].is_shard()) continue;
+    const auto dimension = static_cast<std::size_t>(along.parameters[p].dim());
+    cuts.push_back({dimension,
+                    {*mesh.find(mesh_axes[a].name)},
+                    layer.parameters[p].shape[dimension] / layer.whole(along.split[0])});
+  }
   return cuts;
 }
 
-void add_parameters(ParameterLayout& plan, const PlanInput& input, Size l, const Layout& layout) {
+void add_parameters(ParameterLayout& plan, const PlanInput& input, Size l,
+                    const LayerPlacements& placements) {
   const LayerSpec& layer = input.model.layers[l];
   if (layer.parameters.empty()) return;
   if (plan.units.empty() || plan.units.back().name != layer.unit)
@@ -54,17 +59,14 @@ void add_parameters(ParameterLayout& plan, const PlanInput& input, Size l, const
   UnitPlan& unit = plan.units.back();
   unit.layers.count = l + 1 - unit.layers.begin;
   for (std::size_t p = 0; p < layer.parameters.size(); ++p) {
-    const Placement along_model = layout.parameters[p];
     const Shape& shape = layer.parameters[p].shape;
-    const Size experts = input.split_experts(layer);
-    Cuts cuts = cuts_of_parameter(input.mesh, shape, along_model, experts);
+    Cuts cuts = cuts_of_parameter(input.mesh, layer, placements, p);
     const Size room = num_elements(piece(shape, cuts, input.mesh, 0).extent);
     plan.parameters.push_back({path_of(layer, layer.parameters[p]),
                                l,
                                static_cast<Size>(p),
                                shape,
-                               along_model,
-                               layout.parameter_gradients[p].is_partial(),
+                               placements.along("model").parameter_gradients[p].is_partial(),
                                is_kernel(layer, p),
                                std::move(cuts),
                                {0, room}});
@@ -127,13 +129,14 @@ void place(ParameterLayout& plan) {
 
 }  // namespace
 
-ParameterLayout lay_out_parameters(const PlanInput& input, const std::vector<Layout>& layouts,
+ParameterLayout lay_out_parameters(const PlanInput& input,
+                                   const std::vector<LayerPlacements>& placed,
                                    const std::vector<Range>& chunks) {
   ParameterLayout plan;
   std::set<Size> first_units;
   for (const Range& layers : chunks) {
     first_units.insert(static_cast<Size>(plan.units.size()));
-    for (Size l = layers.begin; l < layers.end(); ++l) add_parameters(plan, input, l, layouts[l]);
+    for (Size l = layers.begin; l < layers.end(); ++l) add_parameters(plan, input, l, placed[l]);
   }
   fill_buckets(plan, input, first_units);
   place(plan);

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include <tessera/base/split.hpp>
-#include <tessera/nn/layers/layer_spec.hpp>
+#include <tessera/plan/layout/layer_placements.hpp>
 #include <tessera/plan/plan_input.hpp>
 #include <tessera/tensor/piece.hpp>
 
@@ -25,15 +25,14 @@ constexpr Range intersection(Range a, Range b) {
 /// copies stay bitwise equal.
 struct ParameterPlan {
   std::string path;
-  Size layer = 0;         ///< index in the model
-  Size number = 0;        ///< index in the layer
-  Shape shape;            ///< global shape
-  Placement along_model;  ///< placement along `model`
+  Size layer = 0;   ///< index in the model
+  Size number = 0;  ///< index in the layer
+  Shape shape;      ///< global shape
   /// Each rank of `model` computes the gradient from its own rows only, so the gradient is Partial
   /// along `model` and is reduced there as well.
   bool partial_gradient = false;
   bool is_kernel = false;
-  Cuts cuts{};    ///< by `model`, then by `expert`
+  Cuts cuts{};    ///< by the axes that split the layer, `model` first
   Range place{};  ///< elements with padding, counted from the start of the bucket
   Size bucket = 0;
 };
@@ -71,7 +70,8 @@ struct ParameterLayout {
   std::vector<UnitPlan> units;
   std::vector<BucketPlan> buckets;
 };
-ParameterLayout lay_out_parameters(const PlanInput& input, const std::vector<Layout>& layouts,
+ParameterLayout lay_out_parameters(const PlanInput& input,
+                                   const std::vector<LayerPlacements>& placed,
                                    const std::vector<Range>& chunks);
 
 /// Returns "layer1", or "layer1..layer3" for several units.

@@ -3,30 +3,27 @@
 
 #include <tessera/nn/layers/layer_row.hpp>
 #include <tessera/plan/grains.hpp>
-#include <tessera/plan/layout/layouts.hpp>
 #include <tessera/plan/pass/naive_pass.hpp>
 
 namespace tessera::detail {
 
-NaivePass::NaivePass(const PlanInput& input, const std::vector<Layout>& along_model)
+NaivePass::NaivePass(const PlanInput& input, const std::vector<LayerPlacements>& layers)
     : PassTensors(input),
       layers_(input.model.layers),
-      of_loss_(placed(loss_placement(input, along_model))) {
-  const std::vector<Layout> along_context = context_layouts(input);
+      of_loss_(placed(loss_placement(input, layers))) {
   for (std::size_t l = 0; l < layers_.size(); ++l) {
-    const Layout &model = along_model[l], &context = along_context[l];
-    const AxisSet samples = sample_axes(input, layers_[l]);
-    const auto all = [&](const std::vector<Placement>& by_model,
-                         const std::vector<Placement>& by_context) {
-      std::vector<Placements> placements;
-      for (std::size_t i = 0; i < by_model.size(); ++i)
-        placements.push_back(placed(by_model[i], by_context[i], samples));
-      return placements;
+    const auto all = [&](const auto& placement_of) {
+      return placed_by(
+          [&](const AxisRow& axis) { return placement_of(layers[l].along(axis.name)); });
     };
-    at_.push_back({all(model.inputs, context.inputs),
-                   all(model.input_gradients, context.input_gradients),
-                   placed(model.output, context.output, samples),
-                   placed(model.output_gradient, context.output_gradient, samples)});
+    PlacedLayer& at = at_.emplace_back();
+    at.output = all([](const Layout& along) { return along.output; });
+    at.output_gradient = all([](const Layout& along) { return along.output_gradient; });
+    for (std::size_t i = 0; i < layers_[l].inputs.size(); ++i) {
+      at.inputs.push_back(all([&](const Layout& along) { return along.inputs[i]; }));
+      at.input_gradients.push_back(
+          all([&](const Layout& along) { return along.input_gradients[i]; }));
+    }
     const std::vector<Size>& inputs = layers_[l].inputs;
     needs_gradient_.push_back(!layers_[l].parameters.empty() ||
                               std::any_of(inputs.begin(), inputs.end(), [&](Size i) {

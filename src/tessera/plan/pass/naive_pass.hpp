@@ -3,6 +3,7 @@
 
 #include <vector>
 
+#include <tessera/plan/layout/layer_placements.hpp>
 #include <tessera/plan/pass/pass_tensors.hpp>
 
 namespace tessera::detail {
@@ -28,7 +29,7 @@ struct Making {
 /// that a layer passes on to its inputs, which is one slot.
 class NaivePass : public PassTensors {
  public:
-  NaivePass(const PlanInput& input, const std::vector<Layout>& along_model);
+  NaivePass(const PlanInput& input, const std::vector<LayerPlacements>& layers);
 
   /// Emits the forward and the backward pass of a chunk. Throws Error (usage) if no layer reads an
   /// output.

@@ -5,9 +5,9 @@
 
 namespace tessera {
 
-PassPlan make_passes(const PlanInput& input, const std::vector<Layout>& layouts,
+PassPlan make_passes(const PlanInput& input, const std::vector<LayerPlacements>& placed,
                      const std::vector<Range>& chunks, const PlanPasses& passes) {
-  detail::NaivePass naive(input, layouts);
+  detail::NaivePass naive(input, placed);
   for (const Range& layers : chunks) {
     naive.lower(layers);
     if (passes.split_weights && input.splits_backward())

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include <tessera/nn/layers/layer_spec.hpp>
+#include <tessera/plan/layout/layer_placements.hpp>
 #include <tessera/plan/pass/action.hpp>
 #include <tessera/plan/pass/memory_placement.hpp>
 #include <tessera/plan/plan_input.hpp>
@@ -47,7 +48,7 @@ struct PlanPasses {
 /// Turns the layers of each chunk into actions on slots: a naive list, in which each tensor has
 /// memory of its own, and passes over it. Chunks send the tensors that later layers read with their
 /// placement along `model`; a Partial tensor is summed before.
-PassPlan make_passes(const PlanInput& input, const std::vector<Layout>& layouts,
+PassPlan make_passes(const PlanInput& input, const std::vector<LayerPlacements>& placed,
                      const std::vector<Range>& chunks, const PlanPasses& passes = {});
 
 }  // namespace tessera

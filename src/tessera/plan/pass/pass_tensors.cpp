@@ -32,18 +32,12 @@ PassTensors::PassTensors(const PlanInput& input)
   if (positions > 1) columns_ = 2;
 }
 
-Placements PassTensors::placed(Placement model, Placement context, AxisSet samples) const {
-  Placements placements = replicated(input_.mesh);
-  for (const std::size_t axis : batch_axes_)
-    placements[axis] = Placement::shard(samples.contains(axis) ? 0 : columns_);
-  const auto place = [&](const char* name, Placement placement, int rows) {
-    if (input_.mesh.size_of(name) == 1) return;
-    if (placement.is_shard()) placement = Placement::shard(placement == by_rows ? rows : columns_);
-    placements[*input_.mesh.find(name)] = placement;
-  };
-  place("model", model, 0);
-  place("context", context, 1);
-  return placements;
+Placements PassTensors::placed(Placement model, Placement context) const {
+  return placed_by([&](const AxisRow& row) {
+    if (row.splits("batch")) return by_rows;
+    if (input_.mesh.size_of(row.name) == 1) return Placement::replicate();
+    return row.name == "model" ? model : row.splits("positions") ? context : Placement::replicate();
+  });
 }
 
 /// Returns the cuts of a tensor: samples by the axes of the batch, positions, rows as one, columns.

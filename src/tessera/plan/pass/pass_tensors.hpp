@@ -9,6 +9,7 @@
 #include <tessera/plan/grains.hpp>
 #include <tessera/plan/pass/pass.hpp>
 #include <tessera/plan/plan_input.hpp>
+#include <tessera/tensor/mesh_axes.hpp>
 #include <tessera/tensor/placement.hpp>
 
 namespace tessera::detail {
@@ -47,15 +48,25 @@ class PassTensors {
   /// keys and values go round.
   Size bytes_of(Slot slot) const;
 
-  /// Returns the placements of a slot. A Layout describes a matrix (rows, columns), and a slot the
-  /// dimensions (sample, position, column); only this function translates. The slot is
-  /// Shard(sample) along the batch axes. Rows along `context` are positions; along `model` they are
-  /// samples and positions as one.
-  Placements placed(Placement model, Placement context = by_rows) const {
-    return placed(model, context, batch_axes_);
+  /// Returns the placements of a slot, from those of a matrix (rows, columns) along each axis. Only
+  /// this function translates them to the dimensions of a slot (sample, position, column): rows
+  /// along `context` are positions, and along `model` samples and positions as one.
+  template <class F>
+  Placements placed_by(const F& along) const {
+    Placements placements = replicated(input_.mesh);
+    for (const AxisRow& row : mesh_axes) {
+      const auto axis = input_.mesh.find(row.name);
+      if (!axis) continue;
+      placements[*axis] = along(row);
+      if (placements[*axis].is_shard(0) && row.splits("positions"))
+        placements[*axis] = Placement::shard(1);
+      else if (placements[*axis].is_shard(1))
+        placements[*axis] = Placement::shard(columns_);
+    }
+    return placements;
   }
-  /// The same if only these axes of the batch split samples, and the others columns.
-  Placements placed(Placement model, Placement context, AxisSet samples) const;
+  /// Returns those of a tensor whose samples all axes of the batch split.
+  Placements placed(Placement model, Placement context = by_rows) const;
 
   /// Adds a slot and returns its position. The first overload uses the state type for terms of a
   /// sum over ranks, the compute type for all other tensors.

@@ -1,18 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
-#include <map>
 #include <span>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
 #include <tessera/base/error.hpp>
-#include <tessera/base/split.hpp>
 #include <tessera/base/text.hpp>
 #include <tessera/nn/layers/layer_row.hpp>
 #include <tessera/plan/layout/claims.hpp>
-#include <tessera/plan/layout/layouts.hpp>
-#include <tessera/tensor/piece.hpp>
 
 namespace tessera {
 namespace {
@@ -94,8 +90,8 @@ Placement asked_placement(const PlanInput& input, const std::string& path,
 }
 
 /// Returns the placement of a layer's output. Input data is replicated along `model`.
-Placement output_placement(const std::vector<Layout>& layouts, Size layer) {
-  return layer == LayerSpec::data ? Placement::replicate() : layouts[layer].output;
+Placement output_placement(const std::vector<Layout>& layers, Size layer) {
+  return layer == LayerSpec::data ? Placement::replicate() : layers[layer].output;
 }
 
 class Chooser {
@@ -105,7 +101,7 @@ class Chooser {
   std::vector<Layout> choose() {
     for (std::size_t l = 0; l < input_.model.layers.size(); ++l) {
       chosen_.push_back(best_of(l));
-      check_layout(input_.model.layers[l], chosen_.back());
+      check_given_specs(input_.model.layers[l], chosen_.back());
       check_groups(input_.model.layers[l], chosen_.back());
       check_parts(input_.model.layers[l], chosen_.back());
     }
@@ -115,15 +111,15 @@ class Chooser {
  private:
   Layout best_of(std::size_t l) const {
     const LayerSpec& layer = input_.model.layers[l];
-    const std::vector<Layout> all = model_layouts(layer);
+    const std::vector<Layout> all = model_choices(layer);
     if (!row_of(layer).rules_choose) return kept_split(l, all);
     const auto asked = std::find_if(
-        all.begin(), all.end(), [&](const Layout& layout) { return is_asked_for(layer, layout); });
+        all.begin(), all.end(), [&](const Layout& along) { return is_asked_for(layer, along); });
     if (asked == all.end()) reject_placements(layer);
     return *asked;
   }
 
-  /// Returns the layout that splits rows, if the layer may; else the first one that splits columns,
+  /// Returns the choice that splits rows, if the layer may; else the first one that splits columns,
   /// if an input is split; else that with whole tensors.
   Layout kept_split(std::size_t l, const std::vector<Layout>& all) const {
     const bool has_columns = all.size() > 1 && !splits_rows(all[1]);
@@ -174,10 +170,10 @@ class Chooser {
 
   /// Checks that the ranks of `model` divide the groups of columns, such as heads or frequencies,
   /// evenly.
-  void check_groups(const LayerSpec& layer, const Layout& layout) const {
+  void check_groups(const LayerSpec& layer, const Layout& along) const {
     const GroupsKey& key = layer.groups;
-    if (key.name.empty() || layout.split.empty() || splits_rows(layout)) return;
-    const Size ranks = input_.mesh.size_of("model"), count = layer.whole(layout.split[0]);
+    if (key.name.empty() || along.split.empty() || splits_rows(along)) return;
+    const Size ranks = input_.mesh.size_of("model"), count = layer.whole(along.split[0]);
     if (count % ranks == 0) return;
     throw ConfigError(key.name, std::to_string(key.value),
                       "{}must be a multiple of the {} ranks of the mesh axis model",
@@ -187,15 +183,15 @@ class Chooser {
 
   /// Checks that balanced splits cut all tensors of the layer at the same values of the index.
   /// Tensors with equal extents are cut alike.
-  void check_parts(const LayerSpec& layer, const Layout& layout) const {
+  void check_parts(const LayerSpec& layer, const Layout& along) const {
     const Size ranks = input_.mesh.size_of("model");
     std::vector<Size> split;  // extents
     for (std::size_t i = 0; i < layer.inputs.size(); ++i)
-      if (layout.inputs[i].is_shard(1)) split.push_back(layer.columns_of(i));
-    if (layout.output.is_shard(1)) split.push_back(layer.out());
+      if (along.inputs[i].is_shard(1)) split.push_back(layer.columns_of(i));
+    if (along.output.is_shard(1)) split.push_back(layer.out());
     for (std::size_t p = 0; p < layer.parameters.size(); ++p)
-      if (layout.parameters[p].is_shard())
-        split.push_back(layer.parameters[p].shape[layout.parameters[p].dim()]);
+      if (along.parameters[p].is_shard())
+        split.push_back(layer.parameters[p].shape[along.parameters[p].dim()]);
     for (const Size extent : split)
       if (extent != split[0] && (extent % ranks != 0 || split[0] % ranks != 0))
         throw ConfigError("mesh", input_.mesh.to_string(),
@@ -203,16 +199,16 @@ class Chooser {
                           row_of(layer).name, layer.name, ranks, std::min(extent, split[0]));
   }
 
-  bool is_asked_for(const LayerSpec& layer, const Layout& layout) const {
+  bool is_asked_for(const LayerSpec& layer, const Layout& along) const {
     for (std::size_t p = 0; p < layer.parameters.size(); ++p)
       if (asked_placement(input_, path_of(layer, layer.parameters[p]), layer.parameters[p]) !=
-          layout.parameters[p])
+          along.parameters[p])
         return false;
     if (!layer.parameters.empty()) return true;
     // Without parameters, the rule for the first index of the output's columns chooses.
     const std::string_view output = row_of(layer).expression.output;
     const std::string columns(dimension_of(output[output.find(',') + 1]));
-    return ruled_placement(input_, {"", columns}) == layout.output;
+    return ruled_placement(input_, {"", columns}) == along.output;
   }
 
   /// Returns true if layer `l` may split rows: it has no columns to split, or it reads a sum over
@@ -228,18 +224,18 @@ class Chooser {
     });
   }
 
-  /// Checks that each spec agrees with the layout of its layer.
-  void check_layout(const LayerSpec& layer, const Layout& layout) const {
+  /// Checks that each spec agrees with the placements of its layer.
+  void check_given_specs(const LayerSpec& layer, const Layout& along) const {
     for (std::size_t p = 0; p < layer.parameters.size(); ++p) {
       const ParameterSpec& parameter = layer.parameters[p];
       const std::string path = path_of(layer, parameter);
       const auto given = input_.parameter_specs.find(path);
       if (given == input_.parameter_specs.end()) continue;
-      if (placement_of(input_, given->second, parameter.shape.size()) != layout.parameters[p])
+      if (placement_of(input_, given->second, parameter.shape.size()) != along.parameters[p])
         reject_spec(
             path, given->second,
             fmt::format("must be \"{}\", to match the columns of {}",
-                        layout.parameters[p].is_shard() ? "P('model')" : "P(None)", layer.name));
+                        along.parameters[p].is_shard() ? "P('model')" : "P(None)", layer.name));
     }
   }
 
@@ -247,8 +243,8 @@ class Chooser {
   std::vector<Layout> chosen_;
 };
 
-void check_sequence_parallel(const PlanInput& input, const std::vector<Layout>& layouts) {
-  if (std::none_of(layouts.begin(), layouts.end(), splits_rows))
+void check_sequence_parallel(const PlanInput& input, const std::vector<Layout>& layers) {
+  if (std::none_of(layers.begin(), layers.end(), splits_rows))
     throw ConfigError("distributed.sequence_parallel", "true",
                       "needs a row-parallel layer followed by another layer; this model has none");
   const std::size_t model = *input.mesh.find("model");
@@ -260,131 +256,11 @@ void check_sequence_parallel(const PlanInput& input, const std::vector<Layout>& 
 
 }  // namespace
 
-std::vector<Layout> choose_layouts(const PlanInput& input) {
+std::vector<Layout> choose_along_model(const PlanInput& input) {
   check_specs(input);
-  std::vector<Layout> layouts = Chooser(input).choose();
+  std::vector<Layout> layers = Chooser(input).choose();
   if (input.sequence_parallel && input.mesh.size_of("model") > 1)
-    check_sequence_parallel(input, layouts);
-  return layouts;
-}
-
-namespace {
-
-[[noreturn]] void reject_context(const PlanInput& input, const std::string& reason) {
-  throw ConfigError("distributed.mesh_axis_names", input.mesh.to_string(),
-                    fmt::format("cannot split positions over {} ranks of context: {}",
-                                input.mesh.size_of("context"), reason));
-}
-
-/// Checks what no layer decides.
-void check_context(const PlanInput& input) {
-  if (input.loss == LossKind::bce || input.loss == LossKind::poisson)
-    reject_context(input, fmt::format("the loss {} needs whole samples", name_of(input.loss)));
-  if (input.numerics.reproducible)
-    reject_context(input, "numerics.reproducible adds up whole samples");
-  if (!attends(input.model) && input.context_attention != StrategyOptions{}.context_attention)
-    throw ConfigError("distributed.context_attention",
-                      quoted(std::string(name_of(input.context_attention))),
-                      "needs a model with attention, such as the transformer");
-}
-
-/// Checks that the ranks have positions of a layer to split, or whole groups of its columns.
-void check_context(const PlanInput& input, const LayerSpec& layer, const Layout& layout) {
-  const bool has_rows = layout.inputs[0].is_shard(0) || layout.output.is_shard(0);
-  const bool has_positions = std::max(layer.positions_of(0), layer.positions()) > 1;
-  if (!has_context(row_of(layer).expression) ||
-      (has_rows && !has_positions && layer.experts() == 0))
-    reject_context(
-        input, fmt::format("the {} layer {} {}", row_of(layer).name, layer.name,
-                           has_positions ? "needs whole samples" : "has one position per sample"));
-  if (!layout.output.is_shard(1)) return;
-  const Size groups = layer.whole(layout.split[0]) / input.mesh.size_of("model");
-  if (groups % input.mesh.size_of("context") == 0) return;
-  const std::string with = attends(input.model)
-                               ? fmt::format("with distributed.context_attention = \"{}\" ",
-                                             name_of(input.context_attention))
-                               : "";
-  reject_context(input, fmt::format("{}they must divide the {} {} of a rank of model evenly", with,
-                                    groups, layer.groups.noun));
-}
-
-}  // namespace
-
-std::vector<Layout> context_layouts(const PlanInput& input) {
-  const bool splits = input.mesh.size_of("context") > 1;
-  if (splits) check_context(input);
-  std::vector<Layout> layouts;
-  std::map<const LayerRow*, std::string> split_of;
-  for (const LayerSpec& layer : input.model.layers) {
-    const Expression& expression = row_of(layer).expression;
-    const auto [split, is_new] = split_of.try_emplace(layer.kind);
-    // Without positions, one rank has the rows of all samples.
-    if (is_new)
-      split->second =
-          has_context(expression) ? context_split(expression, input.context_attention) : "s";
-    layouts.push_back(layout_of(layer, split->second));
-    if (splits) check_context(input, layer, layouts.back());
-  }
-  return layouts;
-}
-
-void add_shared_rows(PlanInput& input) {
-  if (input.mesh.size_of("context") > 1 && input.context_attention != ContextAttention::all_to_all)
-    separate_roles(input.model);
-}
-
-Placement loss_placement(const PlanInput& input, const std::vector<Layout>& layouts) {
-  const Placement made = layouts.back().output;
-  const bool is_split = made.is_shard(1) && input.mesh.size_of("model") > 1;
-  return is_split && input.loss == LossKind::cross_entropy ? made : Placement::replicate();
-}
-
-namespace {
-
-/// Cuts an index of a layer: the rank has a part of what it had. The parameters that have the index
-/// are cut with it.
-void cut_index(LayerSpec& layer, char index, const SplitPart& split) {
-  const auto found = layer.sizes.find(index);
-  if (found == layer.sizes.end()) return;
-  Range& own = found->second.own;
-  const Range part = split.place(split.part);
-  for (std::size_t p = 0; p < layer.parameters.size(); ++p) {
-    const std::string_view indices = row_of(layer).expression.parameters[p].indices;
-    const std::size_t at = indices.find(index);
-    if (at == std::string_view::npos || own.count == 0) continue;
-    const auto before = indices.substr(0, at);
-    Size& extent = layer.parameters[p].shape[std::count(before.begin(), before.end(), ',')];
-    extent = extent / own.count * part.count;
-  }
-  own = {own.begin + part.begin, part.count};
-}
-
-}  // namespace
-
-std::vector<LayerSpec> local_layers(const PlanInput& input, const std::vector<Layout>& layouts,
-                                    Size rank) {
-  std::vector<LayerSpec> layers = input.model.layers;
-  std::vector<Layout> along_context;
-  if (input.mesh.size_of("context") > 1) along_context = context_layouts(input);
-  for (std::size_t l = 0; l < layers.size(); ++l) {
-    LayerSpec& layer = layers[l];
-    const auto split = [&](char index, std::string_view axis) {
-      cut_index(
-          layer, index,
-          {{layer.part(index).count, input.mesh.size_of(axis)}, input.mesh.coordinate(rank, axis)});
-    };
-    if (!splits_rows(layouts[l]))
-      for (const char index : layouts[l].split) split(index, "model");
-    if (input.split_experts(layer) > 0) split('e', "expert");
-    if (along_context.empty()) continue;
-    // Every rank has the parameters of all positions and modes.
-    std::vector<ParameterSpec> parameters = layer.parameters;
-    layer.share = {{std::max(layer.positions_of(0), layer.positions()),
-                    input.mesh.size_of("context"), 1, input.zigzag},
-                   input.mesh.coordinate(rank, "context")};
-    for (const char index : along_context[l].split) split(index, "context");
-    layer.parameters = std::move(parameters);
-  }
+    check_sequence_parallel(input, layers);
   return layers;
 }
 

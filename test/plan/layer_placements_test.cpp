@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Layouts along `model`: every pair of kernels, and the redistributions between them.
+// Placements along `model`: every pair of kernels, and the redistributions between them.
 #include <string>
 #include <vector>
 
@@ -7,7 +7,8 @@
 
 #include <tessera/base/error.hpp>
 #include <tessera/nn/models/models.hpp>
-#include <tessera/plan/layout/layouts.hpp>
+#include <tessera/plan/layout/layer_placements.hpp>
+#include <tessera/tensor/transition.hpp>
 
 #include "expect_error.hpp"
 #include "plan/plan_support.hpp"
@@ -32,9 +33,9 @@ PlanInput with_kernels(const std::vector<PartitionSpec>& kernels) {
   return input;
 }
 
-/// Returns the error of choose_layouts().
+/// Returns the error of place_layers().
 std::string rejection(const PlanInput& input) {
-  return test::error_of([&] { choose_layouts(input); });
+  return test::error_of([&] { place_layers(input); });
 }
 
 /// Returns the redistributions of a step, such as "batch slice, 1 all_reduce | 2 slice": the layer
@@ -59,7 +60,7 @@ std::string transitions(const PlanInput& input) {
   return forward + " | " + backward;
 }
 
-TEST(Layouts, EveryPairOfKernels) {
+TEST(LayerPlacements, EveryPairOfKernels) {
   struct Pair {
     PartitionSpec first, second;
     const char* transitions;
@@ -87,7 +88,7 @@ TEST(Layouts, EveryPairOfKernels) {
   }
 }
 
-TEST(Layouts, BlocksAndBiasesFollowTheKernel) {
+TEST(LayerPlacements, BlocksAndBiasesFollowTheKernel) {
   PlanInput input = with_kernels({columns, rows, whole});  // 2 x 4, 4 x 6, 6 x 8
   input.model = mlp({.widths = {2, 4, 6, 8}});
   const Plan plan = make_plan(input);
@@ -96,12 +97,12 @@ TEST(Layouts, BlocksAndBiasesFollowTheKernel) {
   EXPECT_EQ(plan.piece(1, all[0]), (Piece{{0, 2}, {2, 2}}));
   EXPECT_EQ(plan.piece(1, all[2]), (Piece{{2, 0}, {2, 6}}));
   EXPECT_EQ(plan.piece(1, all[4]), (Piece{{0, 0}, {6, 8}}));
-  EXPECT_EQ(all[1].along_model, Placement::shard(0));
-  EXPECT_EQ(all[3].along_model, Placement::replicate());
-  EXPECT_EQ(all[5].along_model, Placement::replicate());
+  EXPECT_EQ(all[1].cuts, (Cuts{{.dimension = 0, .axes = {0}}}));
+  EXPECT_EQ(all[3].cuts, Cuts());
+  EXPECT_EQ(all[5].cuts, Cuts());
 }
 
-TEST(Layouts, SequenceParallelSplitsRowsAfterASum) {
+TEST(LayerPlacements, SequenceParallelSplitsRowsAfterASum) {
   PlanInput input = with_kernels({columns, rows, columns, rows, whole, whole});
   input.model = mlp({.widths = {2, 4, 6, 8, 10, 12, 14}});
   input.sequence_parallel = true;
@@ -112,7 +113,7 @@ TEST(Layouts, SequenceParallelSplitsRowsAfterASum) {
 
 // Norms and sums compute on the rows that a reduce-scatter gives to a rank. Only products gather
 // rows.
-TEST(Layouts, ResidualBlocksKeepTheirRows) {
+TEST(LayerPlacements, ResidualBlocksKeepTheirRows) {
   PlanInput input = sharded(tutorial({{"model", 2}}), Strategy::tensor);
   input.model = residual_mlp({3, 4, 8, 2, 1});
   EXPECT_EQ(transitions(input),
@@ -136,7 +137,7 @@ TEST(Layouts, ResidualBlocksKeepTheirRows) {
             "block2/fc2/bias ");
 }
 
-TEST(Layouts, RejectsAUnitThatSumsOnlySomeOfItsGradientsOverModel) {
+TEST(LayerPlacements, RejectsAUnitThatSumsOnlySomeOfItsGradientsOverModel) {
   PlanInput input = sharded(tutorial({{"model", 2}}), Strategy::tensor);
   input.model = residual_mlp({3, 4, 8, 2, 1});
   for (LayerSpec& layer : input.model.layers)
@@ -154,7 +155,7 @@ TEST(Layouts, RejectsAUnitThatSumsOnlySomeOfItsGradientsOverModel) {
 }
 
 // The rules also choose how layers without parameters are split.
-TEST(Layouts, ModesOfAFieldFollowTheirRule) {
+TEST(LayerPlacements, ModesOfAFieldFollowTheirRule) {
   PlanInput input = sharded(tutorial({{"model", 2}}), Strategy::tensor);
   input.model = fno({.grid = 5, .modes = 2, .width = 4, .layers = 2, .projection = 6});
   EXPECT_EQ(transitions(input),
@@ -166,7 +167,7 @@ TEST(Layouts, ModesOfAFieldFollowTheirRule) {
 
 // The test includes heads of width 1, whose q, k and v the ranks would otherwise split between
 // heads.
-TEST(Layouts, HeadsAreNotCut) {
+TEST(LayerPlacements, HeadsAreNotCut) {
   PlanInput input = sharded(tutorial({{"model", 2}}), Strategy::tensor);
   for (const Size ranks : {2, 3, 4, 5, 7})
     for (const Size heads : {1, 2, 3, 4, 5, 6, 7, 12})
@@ -180,7 +181,7 @@ TEST(Layouts, HeadsAreNotCut) {
                                    .blocks = 1,
                                    .inner_width = 8});
         if (heads % ranks == 0)
-          EXPECT_NO_THROW(choose_layouts(input));
+          EXPECT_NO_THROW(place_layers(input));
         else
           EXPECT_EQ(
               rejection(input),
