@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <limits>
+#include <variant>
 
 #include <fmt/format.h>
 
@@ -38,6 +39,21 @@ std::vector<double> backward_shares(const std::vector<LayerSpec>& layers) {
       shares[l] = reads && !row_of(layers[l]).passes_gradient(layers[l]) ? 1 : 0;
   }
   return shares;
+}
+
+/// Returns true if two layers of the model do the same work. Layers of one kind have the same
+/// settings, but for the activation.
+bool do_the_same(const Plan& outline, std::size_t a, std::size_t b) {
+  const LayerSpec &one = outline.input.model.layers[a], &other = outline.input.model.layers[b];
+  if (one.kind != other.kind || outline.placements[a] != outline.placements[b]) return false;
+  const auto *activation = std::get_if<Activation>(&one.settings),
+             *of_other = std::get_if<Activation>(&other.settings);
+  if (activation != nullptr && of_other != nullptr && *activation != *of_other) return false;
+  const auto are_equal = [](const auto& index, const auto& other_index) {
+    return index.first == other_index.first && index.second.whole == other_index.second.whole;
+  };
+  return (one.inputs[0] == LayerSpec::data) == (other.inputs[0] == LayerSpec::data) &&
+         std::ranges::equal(one.sizes, other.sizes, are_equal);
 }
 
 /// Seconds of one microbatch in a chunk of layers: forward, and backward for the stage before.
@@ -84,23 +100,31 @@ const std::vector<PassCount>& StepBounds::passes(const Plan& outline, double byt
                   name_of(input.context_attention), input.sequence_parallel, bytes_per_second));
   std::vector<PassCount>& all = found->second;
   if (!is_new) return all;
-  constexpr double never = std::numeric_limits<double>::infinity();
-  all.assign(outline.placements.size(), {never, never});
   const double rate = product_rate(machine_, input);
-  const std::vector<double> shares = backward_shares(input.model.layers);
-  for (Size c = 0; c < ways; ++c) {
-    const std::vector<LayerSpec> layers =
-        outline.local_layers(last - input.mesh.rank_at("context", c));
-    for (std::size_t l = 0; l < layers.size(); ++l) {
-      const Size rows = layers[l].experts() > 0 ? experts * samples : samples;
-      const auto seconds = [&](PassKind pass) {
-        const Work work = layer_work(layers[l], rows, input, pass);
-        return work.is_empty() ? 0 : cost_of_kernel(machine_, work, rate, bytes_per_second).seconds;
-      };
-      all[l].forward = std::min(all[l].forward, seconds(PassKind::forward));
-      all[l].backward =
-          std::min(all[l].backward, shares[l] > 0 ? shares[l] * seconds(PassKind::backward) : 0);
+  const auto seconds = [&](const LayerSpec& layer, PassKind pass) {
+    const Size rows = layer.experts() > 0 ? experts * samples : samples;
+    const Work work = layer_work(layer, rows, input, pass);
+    return work.is_empty() ? 0 : cost_of_kernel(machine_, work, rate, bytes_per_second).seconds;
+  };
+  const auto least_of_ranks = [&](std::size_t l) {
+    constexpr double never = std::numeric_limits<double>::infinity();
+    PassCount least{never, never};
+    for (Size c = 0; c < ways; ++c) {
+      const LayerSpec layer =
+          local_layer(input, input.model.layers[l], outline.placements[l],
+                      last - input.mesh.rank_at("context", c), input.mesh.all_axes());
+      least.forward = std::min(least.forward, seconds(layer, PassKind::forward));
+      least.backward = std::min(least.backward, seconds(layer, PassKind::backward));
     }
+    return least;
+  };
+  const std::vector<double> shares = backward_shares(input.model.layers);
+  std::vector<PassCount> least;
+  for (std::size_t l = 0; l < shares.size(); ++l) {
+    std::size_t first = 0;
+    while (!do_the_same(outline, first, l)) ++first;
+    least.push_back(first < l ? least[first] : least_of_ranks(l));
+    all.push_back({least[l].forward, shares[l] > 0 ? shares[l] * least[l].backward : 0});
   }
   return all;
 }
