@@ -210,7 +210,7 @@ def scripts(tree):
     for name in ("run", "study", "test", "kokkos", "opifex_tutorial", "gpu_check", "site", "release"):
         file = f"scripts/{name}.sh"
         if file in tree:
-            shown = subprocess.run(["bash", file, "--help"], stdout=subprocess.PIPE, text=True, timeout=10)
+            shown = subprocess.run(["bash", file, "--help"], stdout=subprocess.PIPE, text=True, timeout=60)
             if shown.returncode != 0 or f"usage: {file}" not in shown.stdout:
                 yield f"{file} --help does not explain itself"
     if "```cpp\n" + tree["src/examples/tutorial.cpp"] + "```" not in tree["src/examples/README.md"]:
