@@ -14,7 +14,6 @@
 namespace tessera::checkpoint_test {
 
 using train_test::Experiment;
-using train_test::relative_difference;
 
 /// The result of a training.
 struct End {
@@ -72,22 +71,5 @@ void expect_resumes(const Experiment& setup, std::vector<Size> from = {}, bool a
 }
 
 inline Size ranks() { return Communicator::world().size(); }
-
-/// Each strategy of a list writes a checkpoint within the second epoch, and the next one resumes.
-template <class T>
-void expect_resumes_elsewhere(const Experiment& base, std::size_t first, double tolerance) {
-  const auto setups = some_strategies(base, 6, first);
-  const End whole = run<T>(setups.front().second, {});
-  for (std::size_t i = 0; i < setups.size(); ++i) {
-    const auto& [from, writes] = setups[i];
-    const auto& [to, reads] = setups[(i + 1) % setups.size()];
-    SCOPED_TRACE(from + ", then " + to);
-    const SharedDirectory directory;
-    run<T>(writes, {.config = {.directory = directory.path(), .every_steps = 4, .at_end = false}});
-    const End end = run<T>(reads, {}, file_of(directory, 4));
-    EXPECT_LE(relative_difference(end.metrics.epoch_losses, whole.metrics.epoch_losses), tolerance);
-    EXPECT_LE(relative_difference(end.parameters, whole.parameters), 10 * tolerance);
-  }
-}
 
 }  // namespace tessera::checkpoint_test

@@ -8,13 +8,13 @@
 #include <nlohmann/json.hpp>
 
 #include "checkpoint/resume_support.hpp"
+#include "engine/serial_training.hpp"
 
 namespace tessera {
 namespace {
 
 using checkpoint_test::End;
 using checkpoint_test::expect_resumes;
-using checkpoint_test::expect_resumes_elsewhere;
 using checkpoint_test::expect_same_end;
 using checkpoint_test::file_of;
 using checkpoint_test::ranks;
@@ -61,33 +61,18 @@ TEST(Resume, PipelinesAndSplitLayers) {
 }
 
 // A draw depends on the number of the step.
-TEST(Resume, ModelsThatDraw) {
-  Experiment setup = primes(7);
-  setup.model.kind = ModelKind::vae;
-  setup.model.mlp.widths.clear();
-  setup.model.vae = {.input_width = 9, .hidden = {7}, .latent = 3};
-  setup.training.loss = LossKind::bce;
-  setup.data.kind = DataKind::blobs;
-  expect_resumes<float>(setup, {2, 3});
-}
+TEST(Resume, ModelsThatDraw) { expect_resumes<float>(train_test::small_vae(), {2, 3}); }
 
 // The losses of the unfinished epoch are means over the targets that count.
 TEST(Resume, IgnoredTargets) {
-  Experiment setup = primes(7);
-  setup.model.kind = ModelKind::transformer;
-  setup.model.mlp.widths.clear();
+  Experiment setup =
+      train_test::of_kind(ModelKind::transformer, DataKind::copy_task, LossKind::cross_entropy);
   setup.model.transformer = {
       .vocabulary = 3, .context = 5, .width = 4, .heads = 2, .blocks = 1, .inner_width = 3};
-  setup.training.loss = LossKind::cross_entropy;
   setup.training.ignore_index = 2;
   setup.training.microbatches = 2;
-  setup.data.kind = DataKind::copy_task;
   setup.data.validation_samples = 7;
   expect_resumes<float>(setup, {2, 3, 4});
-}
-
-TEST(Resume, AnyStrategyOnAnyMeshResumesWithAdam) {
-  expect_resumes_elsewhere<float>(primes(), 0, 1e-5);
 }
 
 TEST(Resume, ASignalOnOneRankStopsAllAtTheSameStep) {

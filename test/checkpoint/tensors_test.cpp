@@ -9,6 +9,8 @@
 
 #include <gtest/gtest.h>
 
+#include <tessera/config/config_rules.hpp>
+
 #include "checkpoint/checkpoint_support.hpp"
 #include "engine/error_everywhere.hpp"
 
@@ -34,11 +36,7 @@ Experiment momentum(DType type) {
 }
 
 MeshShape shape_of_mesh(const Experiment& setup) {
-  const DistributedConfig& distributed = setup.training.distributed;
-  std::vector<Axis> axes;
-  for (std::size_t a = 0; a < distributed.mesh_shape.size(); ++a)
-    axes.push_back({distributed.mesh_axis_names[a], distributed.mesh_shape[a]});
-  return MeshShape(axes);
+  return resolve_mesh({setup.model, setup.data, setup.training, {}}, Communicator::world().size());
 }
 
 constexpr Size small_piece = 300;  ///< several for each of the larger tensors

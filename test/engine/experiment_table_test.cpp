@@ -293,22 +293,27 @@ TEST_P(Experiments, TrainLikeOneRank) {
                   [](const Experiment& setup) { expect_trains_like_one_rank(setup); });
 }
 
-/// Each mesh resumes what the one before it has saved.
+/// Each mesh, with the strategies by turns, resumes what the one before it has saved.
 TEST_P(Experiments, ResumeOnAnotherMesh) {
-  std::vector<Experiment> meshes;
+  std::vector<std::vector<Experiment>> meshes;
   for_experiments(rows[GetParam()], [&](const Experiment& setup) {
-    const auto& names = setup.training.distributed.mesh_axis_names;
-    if (!meshes.empty() && meshes.back().training.distributed.mesh_axis_names == names) return;
     Experiment plain = rows[GetParam()].setup();
     plain.training.optimizer = {.kind = OptimizerKind::adam};
-    plain.training.distributed = setup.training.distributed;
-    plain.training.distributed.mixed_precision = MixedPrecision::no;
-    plain.training.distributed.gradient_reduce_type = GradientReduceType::mean;
-    meshes.push_back(plain);
+    DistributedConfig& distributed = plain.training.distributed = setup.training.distributed;
+    distributed.mixed_precision = MixedPrecision::no;
+    distributed.gradient_reduce_type = GradientReduceType::mean;
+    const auto& names = distributed.mesh_axis_names;
+    if (meshes.empty() || meshes.back().front().training.distributed.mesh_axis_names != names)
+      meshes.emplace_back();
+    meshes.back().push_back(plain);
   });
+  const auto chosen = [&](std::size_t m) {
+    const std::vector<Experiment>& strategies = meshes[m % meshes.size()];
+    return strategies[(GetParam() + m) % strategies.size()];
+  };
   for (std::size_t m = 0; m < meshes.size(); ++m) {
     SCOPED_TRACE(testing::Message() << "mesh " << m << " and the next one");
-    train_test::expect_resumes_like_one_rank(meshes[m], meshes[(m + 1) % meshes.size()]);
+    train_test::expect_resumes_like_one_rank(chosen(m), chosen(m + 1));
   }
 }
 

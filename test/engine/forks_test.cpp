@@ -6,6 +6,7 @@
 
 #include <gtest/gtest.h>
 
+#include <tessera/config/config_rules.hpp>
 #include <tessera/config/to_plan_input.hpp>
 #include <tessera/nn/layers/layers.hpp>
 
@@ -31,11 +32,7 @@ void expect_gradient_of_layers(const ModelSpec& model, Experiment setup, double 
   const train_test::Trained alone = train_test::train_layers(model, setup);
   const Config config{setup.model, setup.data, setup.training, {}};
   const Communicator world = Communicator::world();
-  std::vector<Axis> axes;
-  for (std::size_t a = 0; a < setup.training.distributed.mesh_shape.size(); ++a)
-    axes.push_back(
-        {setup.training.distributed.mesh_axis_names[a], setup.training.distributed.mesh_shape[a]});
-  const Mesh mesh(world, MeshShape(axes));
+  const Mesh mesh(world, resolve_mesh(config, world.size()));
   PlanInput input = plan_input(config, mesh.shape());
   input.model = model;
   const Plan plan = make_plan(input);
