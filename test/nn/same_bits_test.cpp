@@ -42,8 +42,8 @@ struct ApplyToRow {
     const T* const from = in;
     T* const to = out;
     const F each = f;
-    row.for_each(
-        n, [=](Size j) { to[j] = each(from[j]); }, ahead, from);
+    Row{row.number, ahead, row.team}.for_each(
+        n, [=](Size j) { to[j] = each(from[j]); }, from);
   }
 };
 

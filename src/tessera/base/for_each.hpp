@@ -3,6 +3,7 @@
 #pragma once
 
 #include <algorithm>
+#include <cstddef>
 #include <string>
 #include <type_traits>
 
@@ -19,6 +20,21 @@ static_assert(on_host == (this_device == Device::cpu));
 
 template <class Space>
 using TeamPolicy = Kokkos::TeamPolicy<Space, Kokkos::IndexType<Size>>;
+
+namespace detail {
+template <std::size_t n>
+struct Characters {
+  char text[n];
+  constexpr Characters(const char (&from)[n]) { std::copy_n(from, n, text); }
+};
+}  // namespace detail
+
+/// Returns a label of a kernel, which is made once: launches allocate no memory for it.
+template <detail::Characters characters>
+const std::string& operator""_label() {
+  static const std::string label(characters.text);
+  return label;
+}
 
 /// Returns the number of elements below which a kernel runs on one thread: TESSERA_SERIAL_BELOW, or
 /// 16384. Two threads break even at 10,000 elements for Adam and at 20,000 for SGD. With one thread
@@ -39,13 +55,24 @@ void with_space_for([[maybe_unused]] Size elements, const F& f) {
   f(ExecSpace());
 }
 
+/// A bound of a range. For a bound whose type Size converts to, RangePolicy writes the text of a
+/// warning in advance, which takes longer than a small kernel.
+struct RangeBound {
+  Size value;
+  constexpr operator Size() const { return value; }  // NOLINT: Kokkos converts it
+};
+
+/// Returns the policy of a kernel over [0, n).
+template <class Space>
+auto range_policy(const Space& space, Size n) {
+  return Kokkos::RangePolicy<Space, Kokkos::IndexType<Size>>(space, RangeBound{0}, RangeBound{n});
+}
+
 /// Calls f(i) for i in [0, n). `work` is the work in elements if it is not n.
 template <class F>
 void for_each(const std::string& label, Size n, const F& f, Size work = -1) {
   with_space_for(work < 0 ? n : work, [&](const auto& space) {
-    using Space = std::decay_t<decltype(space)>;
-    Kokkos::parallel_for(label,
-                         Kokkos::RangePolicy<Space, Kokkos::IndexType<Size>>(space, Size{0}, n), f);
+    Kokkos::parallel_for(label, range_policy(space, n), f);
   });
 }
 
@@ -68,68 +95,30 @@ void for_each_row(const std::string& label, Size rows, Size cols, const Kernel& 
   });
 }
 
-namespace detail {
-
-/// The rank-0 View `sum` becomes the sum over `n` items, on a host. Calls add(space, parts,
-/// add_part), which calls add_part(part, item) for every part; that calls item(i, partial) for the
-/// items i of the part. There are at most 64 balanced parts, so the order depends only on `n` and
-/// `work`, not on the number of threads.
-template <class Sum, class Add>
-void sum_in_parts(Size n, Size work, const Sum& sum, const Add& add) {
-  constexpr Size most = 64, least_work = 1024;
-  using Value = typename Sum::non_const_value_type;
-  Value partial[most] = {};
-  const Size parts = std::clamp<Size>(work / least_work, 1, std::clamp<Size>(n, 1, most));
-  with_space_for(work, [&](const auto& space) {
-    add(space, parts, [n, parts, sums = &partial[0]](Size part, const auto& item) {
-      const Range items = balanced_split(n, parts, part);
-      Value own = 0;
-      for (Size i = items.begin; i < items.end(); ++i) item(i, own);
-      sums[part] = own;
-    });
-  });
-  Value all = 0;
-  for (Size part = 0; part < parts; ++part) all += partial[part];
-  sum() = all;
-}
-
-}  // namespace detail
-
-/// Calls kernel(team, row, partial) with a team for each of `rows` rows of `cols` columns. The
-/// rank-0 View `sum` becomes the sum of all that the kernels add to `partial`. The order does not
-/// depend on the number of threads.
-template <class Kernel, class Sum>
-void sum_each_row(const std::string& label, Size rows, Size cols, const Kernel& kernel,
-                  const Sum& sum) {
-  if constexpr (on_host)
-    return detail::sum_in_parts(
-        rows, rows * cols, sum, [&](const auto& space, Size parts, const auto& add_part) {
-          using Team = typename TeamPolicy<std::decay_t<decltype(space)>>::member_type;
-          Kokkos::parallel_for(label, row_policy(space, parts, cols), [=](const Team& team) {
-            add_part(team.league_rank(), [&](Size i, auto& own) { kernel(team, i, own); });
-          });
-        });
-  using Team = typename TeamPolicy<ExecSpace>::member_type;
-  using Value = typename Sum::non_const_value_type;
-  Kokkos::parallel_reduce(
-      label, row_policy(ExecSpace(), rows, cols),
-      KOKKOS_LAMBDA(const Team& team, Value& own) { kernel(team, team.league_rank(), own); }, sum);
-}
-
 /// Calls f(i, partial) for i in [0, n). The rank-0 View `sum` becomes the sum of all that the calls
-/// add to `partial`. The order does not depend on the number of threads.
+/// add to `partial`. `work` as above. On a host there are at most 64 balanced parts, so the order
+/// depends only on `n` and `work`, not on the number of threads.
 template <class F, class Sum>
 void sum_each(const std::string& label, Size n, const F& f, const Sum& sum, Size work = -1) {
-  if constexpr (on_host)
-    return detail::sum_in_parts(
-        n, work < 0 ? n : work, sum, [&](const auto& space, Size parts, const auto& add_part) {
-          using Space = std::decay_t<decltype(space)>;
-          Kokkos::parallel_for(
-              label, Kokkos::RangePolicy<Space, Kokkos::IndexType<Size>>(space, Size{0}, parts),
-              [=](Size part) { add_part(part, f); });
-        });
-  Kokkos::parallel_reduce(
-      label, Kokkos::RangePolicy<ExecSpace, Kokkos::IndexType<Size>>(Size{0}, n), f, sum);
+  if constexpr (on_host) {
+    constexpr Size most = 64, least_work = 1024;
+    using Value = typename Sum::non_const_value_type;
+    Value partial[most] = {};
+    const Size elements = work < 0 ? n : work;
+    const Size parts = std::clamp<Size>(elements / least_work, 1, std::clamp<Size>(n, 1, most));
+    const auto add_part = [n, parts, f, sums = &partial[0]](Size part) {
+      const Range items = balanced_split(n, parts, part);
+      Value own = 0;
+      for (Size i = items.begin; i < items.end(); ++i) f(i, own);
+      sums[part] = own;
+    };
+    for_each(label, parts, add_part, elements);
+    Value all = 0;
+    for (Size part = 0; part < parts; ++part) all += partial[part];
+    sum() = all;
+  } else {
+    Kokkos::parallel_reduce(label, range_policy(ExecSpace(), n), f, sum);
+  }
 }
 
 }  // namespace tessera

@@ -3,28 +3,12 @@
 #pragma once
 
 #include <algorithm>
-#include <cstddef>
 #include <string>
 #include <type_traits>
 
 #include <tessera/base/for_each.hpp>
 
 namespace tessera {
-
-namespace detail {
-template <std::size_t n>
-struct Characters {
-  char text[n];
-  constexpr Characters(const char (&from)[n]) { std::copy_n(from, n, text); }
-};
-}  // namespace detail
-
-/// Returns a label of a kernel, which is made once: launches allocate no memory for it.
-template <detail::Characters characters>
-const std::string& operator""_label() {
-  static const std::string label(characters.text);
-  return label;
-}
 
 /// Elements of a vector of a host; a thread of a device has one.
 template <class Math>
@@ -52,8 +36,8 @@ KOKKOS_INLINE_FUNCTION void prefetch(const E* elements, Size n) {
 #endif
 }
 
-/// Returns the elements from those that a loop over `width` of the columns of a matrix reads to
-/// those that it should ask for: in rows that are read soon. 0: for none, because the matrix of
+/// Returns the distance from the elements that a loop over `width` of the columns of a matrix reads
+/// to those that it should ask for: in rows that are read soon. 0: for none, because the matrix of
 /// `size` elements fits the second cache, or a device reads it.
 KOKKOS_INLINE_FUNCTION Size elements_ahead(Size size, Size cols, Size width) {
   constexpr Size cached = 1 << 18, distance = 512;
@@ -69,6 +53,7 @@ using DeviceTeam = TeamPolicy<ExecSpace>::member_type;
 /// matrices beyond the second cache take up to twice as long.
 template <class F, class... E>
 KOKKOS_INLINE_FUNCTION void for_each_on_host(Size n, const F& f, Size ahead, const E*... rows) {
+  if constexpr (sizeof...(E) == 0) return for_each_independent(n, f);
   const Size block = ahead == 0 ? n : 128;
   for (Size begin = 0; begin < n; begin += block) {
     const Size count = n - begin < block ? n - begin : block;
@@ -82,12 +67,13 @@ KOKKOS_INLINE_FUNCTION void for_each_on_host(Size n, const F& f, Size ahead, con
 /// A row that a kernel computes with a team of threads, or on a host with one thread.
 struct Row {
   Size number;
+  Size ahead;                      ///< elements_ahead() of a matrix with the kernel's shape
   const detail::DeviceTeam* team;  ///< of a device
 
-  /// Calls f(j) for j in [0, n). The calls must be independent. `ahead` and `rows`: as in
-  /// elements_ahead().
+  /// Calls f(j) for j in [0, n). The calls must be independent. On a host, asks for elements ahead
+  /// of those in `rows`, which are rows of large matrices that f reads.
   template <class F, class... E>
-  KOKKOS_INLINE_FUNCTION void for_each(Size n, const F& f, Size ahead = 0, const E*... rows) const {
+  KOKKOS_INLINE_FUNCTION void for_each(Size n, const F& f, const E*... rows) const {
     if constexpr (on_host)
       detail::for_each_on_host(n, f, ahead, rows...);
     else
@@ -153,50 +139,58 @@ struct Row {
 };
 
 namespace detail {
-template <class Team>
-KOKKOS_INLINE_FUNCTION Row row_of_team(const Team& team, Size number) {
-  if constexpr (on_host)
-    return {number, nullptr};
-  else
-    return {number, &team};
-}
 
+/// Calls a function of rows: on a device with a team for each row.
 template <class F>
 struct OfRow {
+  using value_type = double;  // of a reduction
   F f;
+  Size ahead = 0;
 
-  template <class Team>
-  KOKKOS_INLINE_FUNCTION void operator()(const Team& team) const {
-    f(row_of_team(team, team.league_rank()));
+  KOKKOS_INLINE_FUNCTION void operator()(Size number) const { f(Row{number, ahead, nullptr}); }
+  KOKKOS_INLINE_FUNCTION void operator()(Size number, double& sum) const {
+    f(Row{number, ahead, nullptr}, sum);
   }
-  template <class Team>
-  KOKKOS_INLINE_FUNCTION void operator()(const Team& team, Size number, double& sum) const {
-    f(row_of_team(team, number), sum);
+  KOKKOS_INLINE_FUNCTION void operator()(const DeviceTeam& team) const {
+    f(Row{team.league_rank(), 0, &team});
+  }
+  KOKKOS_INLINE_FUNCTION void operator()(const DeviceTeam& team, double& sum) const {
+    f(Row{team.league_rank(), 0, &team}, sum);
   }
 };
+
 }  // namespace detail
 
 /// Calls f(row) for each of `rows` rows of `cols` columns. f: KOKKOS_LAMBDA(const Row& row).
 template <class F>
 void for_rows(const std::string& label, Size rows, Size cols, const F& f) {
-  for_each_row(label, rows, cols, detail::OfRow<F>{f});
+  if (rows == 0) return;
+  if constexpr (on_host)
+    for_each(label, rows, detail::OfRow<F>{f, elements_ahead(rows * cols, cols, cols)},
+             rows * cols);
+  else
+    Kokkos::parallel_for(label, row_policy(ExecSpace(), rows, cols), detail::OfRow<F>{f});
 }
 
 /// The same, and `sum` becomes the sum of all that the calls f(row, partial) add to `partial` on
 /// one thread of each row. f: KOKKOS_LAMBDA(const Row& row, double& partial).
 template <class F, class Sum>
 void sum_rows(const std::string& label, Size rows, Size cols, const F& f, const Sum& sum) {
-  sum_each_row(label, rows, cols, detail::OfRow<F>{f}, sum);
+  if constexpr (on_host)
+    sum_each(label, rows, detail::OfRow<F>{f}, sum, rows * cols);
+  else
+    Kokkos::parallel_reduce(label, row_policy(ExecSpace(), rows, cols), detail::OfRow<F>{f}, sum);
 }
 
 /// Columns of a row that one thread of a team computes, with its vector lanes.
 struct RowPart {
   Size number, first, width;
+  Size ahead;                      ///< as in Row
   const detail::DeviceTeam* team;  ///< of a device
 
   /// Calls f(j) for the columns first + j, as Row::for_each() does.
   template <class F, class... E>
-  KOKKOS_INLINE_FUNCTION void for_each(const F& f, Size ahead = 0, const E*... rows) const {
+  KOKKOS_INLINE_FUNCTION void for_each(const F& f, const E*... rows) const {
     if constexpr (on_host)
       detail::for_each_on_host(width, f, ahead, rows...);
     else
@@ -206,12 +200,16 @@ struct RowPart {
 
 namespace detail {
 
-template <class Math, class Space>
-using PartialSums = Kokkos::View<Math*, typename Space::scratch_memory_space,
-                                 Kokkos::MemoryTraits<Kokkos::Unmanaged>>;
+template <class Math>
+using PartialSums =
+    Kokkos::View<Math*, ExecSpace::scratch_memory_space, Kokkos::MemoryTraits<Kokkos::Unmanaged>>;
 
-/// A team has a block of columns. Its threads take rows in turn, each with partial sums in a row of
-/// scratch memory, which are added in the order of the threads.
+/// The most columns of a block on a host. Their partial sums fit the first cache.
+inline constexpr Size widest_block = 1024;
+
+/// Adds the rows of a block of columns. On a device, a team has the block. Its threads take rows in
+/// turn, each with partial sums in a row of scratch memory, which are added in the order of the
+/// threads.
 template <class Math, int kinds, class F>
 struct ColumnSums {
   F f;
@@ -219,25 +217,43 @@ struct ColumnSums {
   Size rows, cols, block;
   bool add;
 
-  template <class Team>
-  KOKKOS_INLINE_FUNCTION void operator()(const Team& team) const {
-    const Size first = team.league_rank() * block;
-    const Size width = first + block < cols ? block : cols - first;
-    const Size threads = team.team_size(), stride = kinds * block;
-    using Space = typename Team::execution_space;
-    Math* const partial = PartialSums<Math, Space>(team.team_scratch(0), threads * stride).data();
-    Math* const mine = partial + team.team_rank() * stride;
-    Kokkos::parallel_for(Kokkos::ThreadVectorRange(team, kinds * width),
-                         [=](Size j) { mine[j] = 0; });
-    for (Size i = team.team_rank(); i < rows; i += threads)
-      f(RowPart{i, first, width, row_of_team(team, i).team}, mine);
+  KOKKOS_INLINE_FUNCTION void operator()(Size number) const {
+    Math partial[kinds * widest_block];
+    add_rows(number, 0, 1, nullptr, partial);
+    store(Row{number, 0, nullptr}, partial, 1);
+  }
+  KOKKOS_INLINE_FUNCTION void operator()(const DeviceTeam& team) const {
+    const Size number = team.league_rank(), thread = team.team_rank(), threads = team.team_size();
+    const Size stride = kinds * block;
+    Math* const partial = PartialSums<Math>(team.team_scratch(0), threads * stride).data();
+    add_rows(number, thread, threads, &team, partial + thread * stride);
     team.team_barrier();
+    store(Row{number, 0, &team}, partial, threads);
+  }
+
+ private:
+  KOKKOS_INLINE_FUNCTION Range columns(Size number) const {
+    const Size first = number * block;
+    return {first, first + block < cols ? block : cols - first};
+  }
+  /// Adds every `step`-th row from `first` on to the partial sums of a thread.
+  KOKKOS_INLINE_FUNCTION void add_rows(Size number, Size first, Size step, const DeviceTeam* team,
+                                       Math* mine) const {
+    const Range of = columns(number);
+    const Size ahead = elements_ahead(rows * cols, cols, of.count);
+    RowPart{0, 0, kinds * of.count, 0, team}.for_each([=](Size j) { mine[j] = 0; });
+    for (Size i = first; i < rows; i += step) f(RowPart{i, of.begin, of.count, ahead, team}, mine);
+  }
+  /// Adds the partial sums of the threads of a block.
+  KOKKOS_INLINE_FUNCTION void store(const Row& row, const Math* partial, Size threads) const {
+    const Range of = columns(row.number);
+    const Size stride = kinds * block;
+    const bool adds = add;
     for (int kind = 0; kind < kinds; ++kind) {
       if (sums[kind] == nullptr) continue;
-      Math* const out = sums[kind] + first;
-      const Math* const parts = partial + kind * width;
-      const bool adds = add;
-      Kokkos::parallel_for(Kokkos::TeamVectorRange(team, width), [=](Size j) {
+      Math* const out = sums[kind] + of.begin;
+      const Math* const parts = partial + kind * of.count;
+      row.for_each(of.count, [=](Size j) {
         Math sum = adds ? out[j] : Math(0);
         for (Size t = 0; t < threads; ++t) sum += parts[t * stride + j];
         out[j] = sum;
@@ -245,13 +261,6 @@ struct ColumnSums {
     }
   }
 };
-
-/// Returns the columns of a team: a warp's width on a device. On a host, an equal share of each
-/// thread, but at least 64 for vectors and at most 1024, so that partial sums fit the first cache.
-inline Size column_block(Size cols, Size threads) {
-  if (!on_host) return 32;
-  return std::clamp<Size>((cols + threads - 1) / threads, std::min<Size>(cols, 64), 1024);
-}
 
 }  // namespace detail
 
@@ -263,18 +272,23 @@ template <class Math, int kinds, class F>
 void sum_columns(const std::string& label, Size rows, Size cols, Size work, const F& f,
                  Math* const (&sums)[kinds], bool add) {
   if (cols == 0) return;
-  with_space_for(work, [&](const auto& space) {
-    using Space = std::decay_t<decltype(space)>;
-    const Size block = detail::column_block(cols, space.concurrency());
-    const int threads = on_host ? 1 : 8;
-    const Size scratch = detail::PartialSums<Math, Space>::shmem_size(threads * kinds * block);
-    const auto policy =
-        TeamPolicy<Space>(space, (cols + block - 1) / block, threads, on_host ? 1 : 32)
-            .set_scratch_size(0, Kokkos::PerTeam(scratch));
-    detail::ColumnSums<Math, kinds, F> kernel{f, {}, rows, cols, block, add};
-    for (int kind = 0; kind < kinds; ++kind) kernel.sums[kind] = sums[kind];
+  detail::ColumnSums<Math, kinds, F> kernel{f, {}, rows, cols, 32, add};
+  for (int kind = 0; kind < kinds; ++kind) kernel.sums[kind] = sums[kind];
+  if constexpr (on_host) {
+    with_space_for(work, [&](const auto& space) {
+      // Equally many columns for each thread, but at least 64 for vectors.
+      const Size threads = space.concurrency(), each = (cols + threads - 1) / threads;
+      kernel.block = std::clamp<Size>(each, std::min<Size>(cols, 64), detail::widest_block);
+      const Size blocks = (cols + kernel.block - 1) / kernel.block;
+      Kokkos::parallel_for(label, range_policy(space, blocks), kernel);
+    });
+  } else {
+    constexpr int threads = 8, lanes = 32;  // a block is as wide as a warp
+    const Size scratch = detail::PartialSums<Math>::shmem_size(threads * kinds * lanes);
+    const auto policy = TeamPolicy<ExecSpace>((cols + lanes - 1) / lanes, threads, lanes)
+                            .set_scratch_size(0, Kokkos::PerTeam(scratch));
     Kokkos::parallel_for(label, policy, kernel);
-  });
+  }
 }
 
 }  // namespace tessera

@@ -18,7 +18,6 @@ void layer_norm_forward(const LayerCall<T>& call) {
                  *const bias = call.parameters[1].data();
   T* const y = call.output.data();
   Math* const saved = call.saved.data();
-  const Size ahead = elements_ahead(rows * cols, cols, cols);
   for_rows(
       "tessera::layer_norm"_label, rows, cols, KOKKOS_LAMBDA(const Row& row) {
         using std::sqrt;
@@ -32,8 +31,7 @@ void layer_norm_forward(const LayerCall<T>& call) {
         const Math inverse = Math(1) / sqrt(square / n + Math(layer_norm_epsilon));
         row.once([=]() { save[0] = mean, save[1] = inverse; });
         row.for_each(
-            cols, [=](Size j) { out[j] = scale[j] * ((in[j] - mean) * inverse) + bias[j]; }, ahead,
-            in);
+            cols, [=](Size j) { out[j] = scale[j] * ((in[j] - mean) * inverse) + bias[j]; }, in);
       });
 }
 
@@ -47,7 +45,6 @@ void layer_norm_input_gradient(const LayerCall<T>& call) {
   const Math* const saved = call.saved.data();
   T* const dx = call.input_gradients[0].data();
   const bool add = call.add_input_gradients;
-  const Size ahead = elements_ahead(rows * cols, cols, cols);
   for_rows(
       "tessera::layer_norm_input_gradient"_label, rows, cols, KOKKOS_LAMBDA(const Row& row) {
         const Size at = row.number * cols;
@@ -67,7 +64,7 @@ void layer_norm_input_gradient(const LayerCall<T>& call) {
                   inverse * (d[j] * scale[j] - average - (in[j] - mean) * inverse * along);
               out[j] = add ? out[j] + gradient : gradient;
             },
-            ahead, in, d);
+            in, d);
       });
 }
 
@@ -89,7 +86,7 @@ void layer_norm_parameter_gradients(const LayerCall<T>& call) {
               sums[j] += d[j] * (in[j] - mean) * inverse;
               sums[width + j] += d[j];
             },
-            elements_ahead(rows * cols, cols, width), in, d);
+            in, d);
       },
       {call.parameter_gradients[0].data(), call.parameter_gradients[1].data()},
       call.add_parameter_gradients);

@@ -14,7 +14,6 @@ namespace {
 /// y = activation(x + bias), row by row, so that vector lanes read contiguous columns.
 template <Activation A, class T>
 void activate(Size rows, Size cols, const T* x, const T* bias, T* y) {
-  const Size ahead = elements_ahead(rows * cols, cols, cols);
   for_rows(
       "tessera::bias_activation"_label, rows, cols, KOKKOS_LAMBDA(const Row& row) {
         const T* const in = x + row.number * cols;
@@ -22,11 +21,10 @@ void activate(Size rows, Size cols, const T* x, const T* bias, T* y) {
         // Two loops: compilers do not vectorise a loop with this choice inside.
         if (bias)
           row.for_each(
-              cols, [=](Size j) { out[j] = detail::value_of<A>(StateOf<T>(in[j]) + bias[j]); },
-              ahead, in);
+              cols, [=](Size j) { out[j] = detail::value_of<A>(StateOf<T>(in[j]) + bias[j]); }, in);
         else
           row.for_each(
-              cols, [=](Size j) { out[j] = detail::value_of<A>(StateOf<T>(in[j])); }, ahead, in);
+              cols, [=](Size j) { out[j] = detail::value_of<A>(StateOf<T>(in[j])); }, in);
       });
 }
 
@@ -45,7 +43,6 @@ void activate_backward(Size rows, Size cols, const T* saved, const T* bias, cons
         const T *const s = saved + at, *const d = dy + at;
         const T* const b = of_sum && bias ? bias + part.first : nullptr;
         T* const out = dx ? dx + at : nullptr;
-        const Size ahead = elements_ahead(rows * cols, cols, part.width);
         // One loop for each case: compilers do not vectorise a loop with choices inside.
         const auto element = [=](Size j, Math from) {
           const Math dz = d[j] * detail::slope_of<A>(from);
@@ -59,11 +56,11 @@ void activate_backward(Size rows, Size cols, const T* saved, const T* bias, cons
             sums[j] += d[j] * detail::slope_of<A>(b ? Math(s[j]) + b[j] : Math(s[j]));
         };
         if (!out)
-          part.for_each(sum_only, ahead, d);
+          part.for_each(sum_only, d);
         else if (b)
-          part.for_each([=](Size j) { element(j, Math(s[j]) + b[j]); }, ahead, s, d);
+          part.for_each([=](Size j) { element(j, Math(s[j]) + b[j]); }, s, d);
         else
-          part.for_each([=](Size j) { element(j, Math(s[j])); }, ahead, s, d);
+          part.for_each([=](Size j) { element(j, Math(s[j])); }, s, d);
       },
       {dbias}, add);
 }
