@@ -1,16 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <string>
-
 #include <tessera/base/element_hash.hpp>
 #include <tessera/base/for_each.hpp>
 #include <tessera/engine/digest.hpp>
 
 namespace tessera {
-namespace {
-
-const std::string digest_label = "tessera::digest";  // made once: launches allocate nothing
-
-}  // namespace
 
 template <class T>
 void digest(const Vector<const T>& values, const GlobalIndex& place, Size first,
@@ -22,7 +15,7 @@ void digest(const Vector<const T>& values, const GlobalIndex& place, Size first,
   const bool is_run = n > 0 && place(first + n - 1) - begin == n - 1;
   const bool skips_zeros = left_out == LeftOut::zeros;
   sum_each(
-      digest_label, n,
+      "tessera::digest"_label, n,
       KOKKOS_LAMBDA(Size i, std::uint64_t & sum) {
         if (!skips_zeros || data[i] != T(0))
           sum += element_hash(data + i, is_run ? begin + i : place(first + i));

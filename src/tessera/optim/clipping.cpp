@@ -1,18 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <string>
-
 #include <tessera/base/for_each.hpp>
 #include <tessera/optim/clipping.hpp>
 
 namespace tessera {
 namespace {
-
-// Labels are made once, because a warm step must not allocate.
-const std::string sum_of_squares_label = "tessera::sum_of_squares";
-const std::string clip_by_value_label = "tessera::clip_by_value";
-const std::string find_not_finite_label = "tessera::find_not_finite";
-const std::string add_up_label = "tessera::add_up";
-const std::string accumulate_label = "tessera::accumulate";
 
 /// `result` is a rank-0 View.
 template <class T, class Result>
@@ -23,7 +14,7 @@ void add_squares(const Vector<const T>& v, const Result& result) {
   // would be slower than memory.
   const Size groups = n / 8;
   sum_each(
-      sum_of_squares_label, groups + n % 8,
+      "tessera::sum_of_squares"_label, groups + n % 8,
       KOKKOS_LAMBDA(Size i, double& sum) {
         if (i >= groups) {
           const double x = data[n - 1 - (i - groups)];
@@ -59,7 +50,7 @@ template <class T>
 void clip_by_value(const Vector<T>& v, T limit) {
   T* const data = v.data();
   for_each(
-      clip_by_value_label, v.extent(0), KOKKOS_LAMBDA(Size i) {
+      "tessera::clip_by_value"_label, v.extent(0), KOKKOS_LAMBDA(Size i) {
         const T x = data[i];
         data[i] = x > limit ? limit : x < -limit ? -limit : x;
       });
@@ -70,7 +61,7 @@ void find_not_finite(const Vector<const T>& v, const Vector<double>& found) {
   const T* const data = v.data();
   double* const flag = found.data();
   for_each(
-      find_not_finite_label, v.extent(0), KOKKOS_LAMBDA(Size i) {
+      "tessera::find_not_finite"_label, v.extent(0), KOKKOS_LAMBDA(Size i) {
         // x - x is 0, or NaN for an infinity or NaN. All threads write the same value.
         if (!(data[i] - data[i] == T(0))) *flag = 1;
       });
@@ -80,7 +71,7 @@ void add_up(const Vector<double>& sums) {
   double* const data = sums.data();
   const Size count = static_cast<Size>(sums.extent(0));
   for_each(
-      add_up_label, 1, KOKKOS_LAMBDA(Size) {
+      "tessera::add_up"_label, 1, KOKKOS_LAMBDA(Size) {
         for (Size i = 1; i < count; ++i) data[0] += data[i];
       });
 }
@@ -90,7 +81,7 @@ void accumulate(const Vector<const T>& from, const Vector<T>& to) {
   const T* const in = from.data();
   T* const out = to.data();
   for_each(
-      accumulate_label, to.extent(0),
+      "tessera::accumulate"_label, to.extent(0),
       KOKKOS_LAMBDA(Size i) { out[i] = static_cast<StateOf<T>>(out[i]) + in[i]; });
 }
 

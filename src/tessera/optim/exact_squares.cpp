@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <cmath>
-#include <string>
 
 #include <tessera/base/for_each.hpp>
 #include <tessera/base/pair_tree.hpp>
@@ -9,11 +8,6 @@
 
 namespace tessera {
 namespace {
-
-// Labels are made once, because a warm step must not allocate.
-const std::string largest_label = "tessera::largest_magnitude";
-const std::string limbs_label = "tessera::limbs_of_squares";
-const std::string join_label = "tessera::join_limbs";
 
 /// Returns e with 2^e <= x < 2^(e + 1), but at least -1000, whose power has an inverse; 0 for 0 and
 /// for values that are not finite.
@@ -30,14 +24,15 @@ void ExactSquares::raise_to_largest(const Vector<const T>& v, const Vector<doubl
   double* const out = largest.data();
   const Kokkos::View<double, Kokkos::LayoutRight, MemSpace> own(out + 1);
   Kokkos::parallel_reduce(
-      largest_label, Kokkos::RangePolicy<ExecSpace, Kokkos::IndexType<Size>>(Size{0}, v.extent(0)),
+      "tessera::largest_magnitude"_label, range_policy(ExecSpace(), static_cast<Size>(v.extent(0))),
       KOKKOS_LAMBDA(Size i, double& most) {
         const double magnitude = data[i] < 0 ? -data[i] : data[i];
         most = magnitude > most ? magnitude : most;
       },
       Kokkos::Max<double, MemSpace>(own));
   for_each(
-      join_label, 1, KOKKOS_LAMBDA(Size) { out[0] = out[1] > out[0] ? out[1] : out[0]; });
+      "tessera::join_limbs"_label, 1,
+      KOKKOS_LAMBDA(Size) { out[0] = out[1] > out[0] ? out[1] : out[0]; });
 }
 
 template <class T>
@@ -49,7 +44,7 @@ void ExactSquares::add(const Vector<const T>& v, double largest, const Vector<do
   const double unit = std::ldexp(1.0, bits_ - 2), shift = std::ldexp(1.0, bits_);
   for (Size limb = 0; limb < square_limbs; ++limb) {
     sum_each(
-        limbs_label, v.extent(0),
+        "tessera::limbs_of_squares"_label, v.extent(0),
         KOKKOS_LAMBDA(Size i, double& sum) {
           using std::floor;
           const double x = data[i] * scale;
@@ -62,7 +57,7 @@ void ExactSquares::add(const Vector<const T>& v, double largest, const Vector<do
         },
         Kokkos::View<double, Kokkos::LayoutRight, MemSpace>(out + square_limbs));
     for_each(
-        join_label, 1, KOKKOS_LAMBDA(Size) { out[limb] += out[square_limbs]; });
+        "tessera::join_limbs"_label, 1, KOKKOS_LAMBDA(Size) { out[limb] += out[square_limbs]; });
   }
 }
 

@@ -11,12 +11,6 @@
 namespace tessera {
 namespace {
 
-// Labels are made once, because a warm step must not allocate.
-const std::string sgd_label = "tessera::sgd";
-const std::string momentum_sgd_label = "tessera::momentum_sgd";
-const std::string adam_label = "tessera::adam";
-const std::string rmsprop_label = "tessera::rmsprop";
-
 // Kernels use plain pointers, because loops over them vectorise. A shard may begin at any element.
 
 template <class T>
@@ -34,7 +28,7 @@ void sgd(const Arguments<T>& a) {
   const T* const g = a.g;
   const T rate = a.learning_rate * a.scale;
   for_each(
-      sgd_label, a.n, KOKKOS_LAMBDA(Size i) { p[i] -= rate * g[i]; });
+      "tessera::sgd"_label, a.n, KOKKOS_LAMBDA(Size i) { p[i] -= rate * g[i]; });
 }
 
 template <class T>
@@ -45,7 +39,7 @@ void momentum_sgd(const Arguments<T>& a, T momentum, bool nesterov, T* m) {
   // The step is m, or g + momentum m with nesterov.
   const T of_gradient = nesterov ? T(1) : T(0), of_moment = nesterov ? momentum : T(1);
   for_each(
-      momentum_sgd_label, a.n, KOKKOS_LAMBDA(Size i) {
+      "tessera::momentum_sgd"_label, a.n, KOKKOS_LAMBDA(Size i) {
         const T gi = g[i] * scale;
         const T mi = gi + momentum * m[i];
         m[i] = mi;
@@ -76,7 +70,7 @@ void adam(const Arguments<T>& a, const OptimizerConfig& config, Size t, T* m, T*
   const T epsilon = static_cast<T>(config.epsilon);
   const T weight_decay = a.weight_decay;
   for_each(
-      adam_label, a.n, KOKKOS_LAMBDA(Size i) {
+      "tessera::adam"_label, a.n, KOKKOS_LAMBDA(Size i) {
         using std::sqrt;
         const T gi = g[i] * scale;
         const T mi = c1 * gi + b1 * m[i];
@@ -96,7 +90,7 @@ void rmsprop(const Arguments<T>& a, const OptimizerConfig& config, T* v) {
   const T decay = static_cast<T>(config.decay), rest = static_cast<T>(1 - config.decay);
   const T epsilon = static_cast<T>(config.epsilon);
   for_each(
-      rmsprop_label, a.n, KOKKOS_LAMBDA(Size i) {
+      "tessera::rmsprop"_label, a.n, KOKKOS_LAMBDA(Size i) {
         using std::sqrt;
         const T gi = g[i] * scale;
         const T vi = rest * (gi * gi) + decay * v[i];
