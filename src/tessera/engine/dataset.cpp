@@ -62,6 +62,7 @@ Dataset<T>::Dataset(const Plan& plan, Size rank, Size samples)
       rank_(rank),
       samples_(samples),
       batch_size_(plan.input.batch_size),
+      full_share_(batch_share(plan.input, plan.input.batch_size, rank)),
       x_positions_(plan.input.model.input_positions),
       y_positions_(plan.input.model.output_positions()),
       share_{{x_positions_, plan.input.mesh.size_of("context"), 1, plan.input.zigzag},
@@ -149,9 +150,8 @@ Size Dataset<T>::batch_samples(Size k) const {
 template <class T>
 Batch<T> Dataset<T>::batch(Size k, Size epoch) const {
   const Size samples = batch_samples(k);
-  const Range share = batch_share(input_, samples, rank_);
-  const Size full_share = batch_share(input_, batch_size_, rank_).count;
-  const Size begin = compact_ ? k * full_share : k * batch_size_ + share.begin;
+  const Range share = samples == batch_size_ ? full_share_ : batch_share(input_, samples, rank_);
+  const Size begin = compact_ ? k * full_share_.count : k * batch_size_ + share.begin;
   const bool is_split = share_.parts > 1;
   const auto of = [&](const Matrix<T>& x, const Matrix<T>& y, Size first, bool is_copy) {
     const auto rows = [&](const Matrix<T>& all, Size positions) {

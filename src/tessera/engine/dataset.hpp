@@ -63,6 +63,7 @@ class Dataset {
   Size rank_ = 0;
   Size samples_ = 0;
   Size batch_size_ = 0;
+  Range full_share_{};  ///< of this rank in a batch of batch_size_ samples
   Size x_positions_ = 1, y_positions_ = 1;
   SplitPart share_{};     ///< the positions of a sample that this rank copies
   bool compact_ = false;  ///< x_ and y_ hold only this rank's samples, batch after batch

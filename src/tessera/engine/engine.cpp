@@ -77,6 +77,7 @@ Engine<T>::Engine(const Plan& plan, const Mesh& mesh, const StepOptions& options
       step_calls_(stage_.actions.size()),
       evaluation_calls_(stage_.evaluation.size()),
       first_loss_sum_(first_loss_sum(plan.input, mesh.rank())),
+      losses_per_sample_(plan.input.loss_count(1)),
       samples_(plan.input, plan.input.batch_size, mesh.rank()) {
   if (plan.input.has_stages())
     for (const PassSpan& span : stage_.passes)
@@ -129,17 +130,12 @@ auto Engine<T>::microbatch_of(const Batch<State>& batch, Size number) -> Microba
   if (samples_.global() != batch.global_samples)
     samples_ = BatchSamples(plan_.input, batch.global_samples, rank_);
   const Range part = balanced_split(batch.samples, plan_.input.microbatches, number);
-  const auto rows = [&](Size positions) {
-    return Range{part.begin * positions, part.count * positions};
+  const auto rows = [&](const Matrix<const State>& of) {
+    const Size positions = static_cast<Size>(of.extent(0)) / std::max<Size>(1, batch.samples);
+    return rows_of(of, {part.begin * positions, part.count * positions});
   };
-  return {rows_of(batch.x, rows(operands_.layers().front().positions_of(0))),
-          rows_of(batch.y, rows(operands_.layers().back().positions())),
-          part.count,
-          batch.first + part.begin,
-          batch.global_samples,
-          number,
-          batch.from_prior,
-          &samples_};
+  return {rows(batch.x),        rows(batch.y), part.count,       batch.first + part.begin,
+          batch.global_samples, number,        batch.from_prior, &samples_};
 }
 
 template <class T>

@@ -153,8 +153,9 @@ class Engine {
   };
   std::vector<LayerNames> layer_names_;  ///< profiling regions by layer
   Calls step_calls_, evaluation_calls_;
-  Size first_loss_sum_;   ///< number of the rank's first loss sum in a batch
-  BatchSamples samples_;  ///< of the latest batch
+  Size first_loss_sum_;     ///< number of the rank's first loss sum in a batch
+  Size losses_per_sample_;  ///< PlanInput::loss_count(1)
+  BatchSamples samples_;    ///< of the latest batch
 };
 
 }  // namespace tessera

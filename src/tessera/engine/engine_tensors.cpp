@@ -82,17 +82,16 @@ void Engine<T>::message(const Message& message, const Microbatch<State>& batch) 
 template <class T>
 template <class E>
 Matrix<const E> Engine<T>::in_loss_shape(const Matrix<const E>& all, Size samples) const {
-  const LossShape shape =
-      loss_shape(plan_.input.loss, samples, operands_.layers().back().positions(),
-                 static_cast<Size>(all.extent(1)));
-  return alias_matrix(all.data(), shape.rows, shape.cols);
+  if (plan_.input.loss == LossKind::cross_entropy) return all;
+  const Size cols = samples == 0 ? 0 : static_cast<Size>(all.size()) / samples;
+  return alias_matrix(all.data(), samples, cols);
 }
 
 /// Returns the divisor of the sum of losses: the count of the whole batch, so that the gradients of
 /// all ranks and microbatches add up to that of the mean.
 template <class T>
 Size Engine<T>::loss_divisor(const Microbatch<State>& batch) const {
-  return options_.sum_gradients ? 1 : plan_.input.loss_count(batch.global_samples);
+  return options_.sum_gradients ? 1 : batch.global_samples * losses_per_sample_;
 }
 
 /// Every rank of the batch gets the number of the whole batch, in device memory.
@@ -133,7 +132,7 @@ void Engine<T>::loss(const Loss& loss, const Now& now, bool wants_gradient) cons
   if (const auto& ignored = plan_.input.model.ignore_index) {
     details.ignored = static_cast<double>(*ignored);
     if (wants_gradient) details.counted = sums_.counted().data();
-    details.targets = plan_.input.loss_count(batch.global_samples);
+    details.targets = batch.global_samples * losses_per_sample_;
     details.averages = !options_.sum_gradients;
   }
   Matrix<const State> terms;

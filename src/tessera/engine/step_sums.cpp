@@ -72,7 +72,7 @@ Size StepSums::resize(const StagePlan& stage) {
 }
 
 Vector<double> StepSums::losses(Size batch, Range microbatches) const {
-  const Size terms = input_.loss_terms();
+  const Size terms = 1 + static_cast<Size>(terms_.of_sum.size());
   const Size first = (batch * input_.loss_sums() + microbatches.begin) * terms;
   return alias_vector(losses_.data() + first, microbatches.count * terms);
 }
@@ -94,9 +94,10 @@ std::vector<LossParts> StepSums::take_losses(const std::vector<Size>& global_sam
   ranks_.all_reduce(sums);
   const std::vector<double> taken = take(sums);
   std::vector<LossParts> losses;
+  const Size per_sample = input_.loss_count(1);
   for (Size b = 0; b < count; ++b) {
     LossParts& loss = losses.emplace_back(parts_of(taken.data() + loss_sums(input_, b)));
-    const auto divisor = static_cast<double>(input_.loss_count(global_samples[b]));
+    const auto divisor = static_cast<double>(per_sample * global_samples[b]);
     loss.predictions /= divisor;
     for (double& part : loss.layers) part /= divisor;
   }

@@ -115,11 +115,12 @@ std::vector<double> TrainingSession<T>::run_epoch(const std::function<bool()>& g
   std::vector<double> means;
   epoch_parts_ = {};
   const std::vector<LossParts> losses = engine_->sums().take_losses(global_samples_, 0);
+  const Size per_sample = plan_.input.loss_count(1);
   for (std::size_t b = 0; b < losses.size(); ++b) {
     means.push_back(losses[b].total());
     epoch_parts_.add(losses[b], 1 / static_cast<double>(losses.size()));
     if (static_cast<Size>(b) < reported_batches_) continue;
-    const Size count = plan_.input.loss_count(global_samples_[b]);
+    const Size count = per_sample * global_samples_[b];
     finished_losses_.add(losses[b], static_cast<double>(count));
     finished_loss_count_ += count;
   }
