@@ -14,7 +14,7 @@ namespace tessera {
 namespace {
 
 using detail::AttentionBlock;
-using detail::AttentionRuns;
+using detail::AttentionRows;
 using detail::SampleRows;
 
 Size heads_of(const LayerSpec& layer) { return layer.size("h"); }
@@ -58,7 +58,7 @@ LayerProducts attention_products(const LayerSpec& layer, Size samples) {
     add(products.backward, keys);
     add(products.repeated, scores);
   };
-  for_each_block(AttentionRuns(layer, 1), 0, add_block, [](Range) {});
+  for_each_block(AttentionRows(layer, 1), 0, add_block, [](Range) {});
   return products;
 }
 
@@ -115,7 +115,7 @@ class Attention {
 
   explicit Attention(const LayerCall<T>& call)
       : call_(call),
-        runs_(call.layer, call.samples, call.ring.keys_of),
+        rows_(call.layer, call.samples, call.ring.keys_of),
         t_(positions_of(call.layer)),
         d_(call.layer.size("d")),
         at_once_(heads_at_once(call.layer, call.samples)),
@@ -129,7 +129,7 @@ class Attention {
         return part(call_.output, 1, 0, heads, queries);
       };
       for_each_block(
-          runs_, heads.sample,
+          rows_, heads.sample,
           [&](const AttentionBlock& block) {
             const Scores scores = scores_of(heads, block);
             const Heads<T> p = probabilities(block);
@@ -164,7 +164,7 @@ class Attention {
         Kokkos::deep_copy(ExecSpace(),
                           alias_vector(key_sums(0).first.data(), 2 * at_once_ * t_ * d_), State(0));
       for_each_block(
-          runs_, heads.sample,
+          rows_, heads.sample,
           [&](const AttentionBlock& block) {
             const Heads<const T> dy = part(call_.output_gradient, 1, 0, heads, block.queries);
             const auto [p, ds] = score_gradients(heads, block, dy);
@@ -179,10 +179,12 @@ class Attention {
               store(heads, dq_sums(heads, queries), gradient(heads, 0, queries));
           });
       if (is_half_v<T> && !has_keys_)
-        for (const detail::PositionRun& run : runs_.keys)
+        for (Size i = 0; i < rows_.keys.runs(); ++i) {
+          const SampleRows keys = rows_.keys.run(heads.sample, i);
           for (const Size number : {0, 1})
-            store(heads, key_sums(number, {run.position, run.count}),
-                  gradient(heads, 1 + number, run.rows(heads.sample)));
+            store(heads, key_sums(number, {keys.position, keys.count}),
+                  gradient(heads, 1 + number, keys));
+        }
     });
   }
 
@@ -282,7 +284,7 @@ class Attention {
                             const AttentionBlock& block) const {
     if (has_keys_) return part(shared_gradient(), 2, number, heads, block.keys);
     if constexpr (is_half_v<T>)
-      return key_sums(number, {block.key_position, block.keys.count});
+      return key_sums(number, {block.keys.position, block.keys.count});
     else
       return part(call_.input_gradients[0], 3, 1 + number, heads, block.keys);
   }
@@ -305,7 +307,7 @@ class Attention {
   }
 
   const LayerCall<T>& call_;
-  AttentionRuns runs_;
+  AttentionRows rows_;
   Size t_, d_, at_once_, square_;
   bool has_keys_;
   State scale_;

@@ -3,29 +3,11 @@
 
 #include <tessera/nn/layers/layer_call.hpp>
 #include <tessera/nn/layers/layers.hpp>
+#include <tessera/nn/layers/shared_rows.hpp>
 #include <tessera/nn/rows.hpp>
 
 namespace tessera {
 namespace {
-
-/// The positions of the rows of a sample: two runs.
-struct RowPositions {
-  Range first, second;
-
-  explicit RowPositions(const LayerSpec& layer)
-      : first(layer.share.parts > 1 ? layer.share.own_run(0) : layer.part('p')),
-        second(layer.share.parts > 1 ? layer.share.own_run(1) : Range{}) {}
-
-  KOKKOS_INLINE_FUNCTION Size of(Size row) const {
-    return row < first.count ? first.begin + row : second.begin + row - first.count;
-  }
-  /// Returns the row of a position; -1 if another rank has it.
-  KOKKOS_INLINE_FUNCTION Size row_of(Size position) const {
-    const Size a = position - first.begin, b = position - second.begin;
-    if (a >= 0 && a < first.count) return a;
-    return b >= 0 && b < second.count ? first.count + b : -1;
-  }
-};
 
 /// y = table[x] + position. A rank adds the rows of the table that it has, and the rank with row 0
 /// adds the positions. Numbers that are no class give NaN.
@@ -35,7 +17,7 @@ void look_up(const LayerCall<T>& call, Y* y) {
   const LayerSpec& layer = call.layer;
   const Size width = layer.out(), context = layer.positions(), classes = layer.whole('v');
   const Range own = layer.part('v');
-  const RowPositions positions(layer);
+  const detail::OwnRuns positions(detail::share_of(layer, context));
   const Math* const x = call.batch.x.data();
   const T *const table = call.parameters[0].data(), *const position = call.parameters[1].data();
   for_rows(
@@ -99,7 +81,7 @@ void position_gradient(const LayerCall<T>& call) {
   const T* const dy = call.output_gradient.data();
   Math* const position = call.parameter_gradients[1].data();
   const bool add = call.add_parameter_gradients;
-  const RowPositions positions(call.layer);
+  const detail::OwnRuns positions(detail::share_of(call.layer, call.layer.positions()));
   for_each(
       "tessera::embedding_position_gradient"_label, call.layer.parameters[1].shape[0] * width,
       KOKKOS_LAMBDA(Size i) {

@@ -34,7 +34,7 @@ struct FourierMatrices {
     using std::sin;
     constexpr double two_pi = 6.28318530717958647693;
     const bool is_first = i < firsts;
-    const Size columns = is_first ? rows.count() : n, at = is_first ? i : i - firsts;
+    const Size columns = is_first ? rows.rows() : n, at = is_first ? i : i - firsts;
     const Size number = at / columns, column = at % columns;
     const Size k = is_first ? least + number : number, x = is_first ? rows.x1(column) : column;
     const double angle = two_pi * static_cast<double>(k * x % n) / static_cast<double>(n);

@@ -8,38 +8,35 @@
 
 #include <Kokkos_Core.hpp>
 
-#include <tessera/nn/layers/layer_spec.hpp>
+#include <tessera/nn/layers/shared_rows.hpp>
 
 namespace tessera::detail {
 
 /// The rows of an n x n grid that a rank has, whole or in part: first those of its first run of
 /// positions, then those of its second.
-struct GridRows {
+struct GridRows : OwnRuns {
   /// Points x2 of a row, which are consecutive positions of the rank.
   struct Part {
     Range x2;
     Size first;  ///< the first of these positions
   };
 
-  GridRows(const SplitPart& share, Size points)
-      : n(points), first(share.own_run(0)), second(share.own_run(1)) {}
+  GridRows(const SplitPart& share, Size points) : OwnRuns(share), n(points) {}
 
   Size n;
-  Range first, second;  ///< positions of the runs
 
-  KOKKOS_INLINE_FUNCTION Size count_of(const Range& run) const {
+  KOKKOS_INLINE_FUNCTION Size rows_of(const Range& run) const {
     return run.count == 0 ? 0 : (run.begin + run.count - 1) / n - run.begin / n + 1;
   }
-  KOKKOS_INLINE_FUNCTION Size count() const { return count_of(first) + count_of(second); }
+  KOKKOS_INLINE_FUNCTION Size rows() const { return rows_of(first) + rows_of(second); }
   KOKKOS_INLINE_FUNCTION Size x1(Size i) const {
-    const Size before = count_of(first);
+    const Size before = rows_of(first);
     return i < before ? first.begin / n + i : second.begin / n + i - before;
   }
 
-  Size positions() const { return first.count + second.count; }
-  bool is_whole() const { return positions() == n * n; }
+  bool is_whole() const { return count() == n * n; }
   Part part(Size i) const {
-    const bool is_first = i < count_of(first);
+    const bool is_first = i < rows_of(first);
     const Range& run = is_first ? first : second;
     const Size row = x1(i) * n, begin = std::max(run.begin, row),
                end = std::min(run.end(), row + n);
@@ -55,16 +52,17 @@ struct GridRows {
 /// modes are sums over the ranks.
 struct FourierModes {
   explicit FourierModes(const LayerSpec& layer)
-      : share(layer.share),
-        n(layer.get<FourierGrid>().n),
+      : n(layer.get<FourierGrid>().n),
+        grid(share_of(layer, n * n), n),
         modes(layer.size("m")),
         width(layer.size("c")),
         first(layer.part('q').begin),
         count(layer.part('q').count),
         tiling(layer.tiling) {}
 
-  SplitPart share;
-  Size n, modes, width;
+  Size n;
+  GridRows grid;
+  Size modes, width;
   Size first, count;
   Tiling tiling;
 
@@ -88,30 +86,28 @@ struct FourierModes {
 
   /// Returns how many of some samples are transformed at once.
   Size samples_at_once(Size samples) const { return tiling.at_once(samples, between()); }
-  GridRows rows() const { return {share.parts > 1 ? share : SplitPart{{n * n}}, n}; }
 
   /// Elements of one sample between the products: the frequencies k2 of each row of the grid.
-  Size between() const { return rows().count() * group(); }
+  Size between() const { return grid.rows() * group(); }
   /// Elements of the matrices of cosines and sines, of the samples between the products, and of
   /// their sums along the first dimension.
   Size scratch(Size samples) const {
     const Size sums = 2 * magnitudes().count;
-    return sums * rows().count() + 2 * modes * n +
+    return sums * grid.rows() + 2 * modes * n +
            samples_at_once(samples) * (between() + sums * group());
   }
 
   /// Returns the products of a transform to the modes, or of its transpose: one along the first
   /// dimension, and those of the rows of the grid.
   std::vector<GemmShape> products(Size samples, bool to_modes) const {
-    const GridRows own = rows();
     const Size each = tiling.launches(samples, samples_at_once(samples));
     std::vector<GemmShape> all;
-    if (own.count() > 0)
-      all.push_back({2 * magnitudes().count, group(), own.count(), samples, each, true});
-    if (own.is_whole())
+    if (grid.rows() > 0)
+      all.push_back({2 * magnitudes().count, group(), grid.rows(), samples, each, true});
+    if (grid.is_whole())
       all.push_back({2 * modes, width, n, samples * n, tiling.batches ? each : each * n, true});
-    for (Size i = 0, before = 0; i < own.count() && !own.is_whole(); ++i) {
-      const Size points = own.part(i).x2.count;
+    for (Size i = 0, before = 0; i < grid.rows() && !grid.is_whole(); ++i) {
+      const Size points = grid.part(i).x2.count;
       if (points == before) {
         all.back().times += samples;
         all.back().launches += each;

@@ -28,21 +28,21 @@ class FourierTransform {
         blocks_(blocks),
         at_once_(blocks > 1 ? 1 : of.samples_at_once(call.samples)),
         magnitudes_(of.magnitudes()),
-        rows_(of.rows()) {
+        grid_(of.grid) {
     StateOf<T>* at = call.scratch.data();
     const auto take = [&](Size rows, Size columns) {
       return alias_matrix(reinterpret_cast<T*>(std::exchange(at, at + rows * columns)), rows,
                           columns);
     };
     const Size sums = 2 * magnitudes_.count;
-    along_first_ = take(sums, rows_.count());
+    along_first_ = take(sums, grid_.rows());
     along_second_ = take(2 * of.modes, of.n);
-    between_ = take(rows_.count(), of.group());
+    between_ = take(grid_.rows(), of.group());
     at += (at_once_ - 1) * size_between();  // of the other samples
     sums_ = at;
-    const Size firsts = magnitudes_.count * rows_.count();
+    const Size firsts = magnitudes_.count * grid_.rows();
     for_each("tessera::fourier_matrices"_label, firsts + of.modes * of.n,
-             FourierMatrices<T>{along_first_.data(), along_second_.data(), rows_, firsts, of.n,
+             FourierMatrices<T>{along_first_.data(), along_second_.data(), grid_, firsts, of.n,
                                 magnitudes_.begin, scale});
   }
 
@@ -114,13 +114,13 @@ class FourierTransform {
   /// of a whole grid. The batch goes from fields to the elements between the products.
   template <class F>
   void for_grid_rows(Size count, const F& f) const {
-    if (rows_.is_whole())
-      return f(rows_.part(0), 0, {count * of_.n, 0, of_.n * of_.width, of_.group()});
-    for (Size i = 0; i < rows_.count(); ++i)
-      f(rows_.part(i), i, {count, 0, size_of_field(), size_between()});
+    if (grid_.is_whole())
+      return f(grid_.part(0), 0, {count * of_.n, 0, of_.n * of_.width, of_.group()});
+    for (Size i = 0; i < grid_.rows(); ++i)
+      f(grid_.part(i), i, {count, 0, size_of_field(), size_between()});
   }
   // Elements from one sample to the next.
-  Size size_of_field() const { return rows_.positions() * of_.width; }
+  Size size_of_field() const { return grid_.count() * of_.width; }
   Size size_of_modes() const { return of_.count * of_.group(); }
   Size size_between() const { return static_cast<Size>(between_.span()); }
 
@@ -138,7 +138,7 @@ class FourierTransform {
   }
   template <class E>
   Matrix<E> positions(const Matrix<E>& all, Size s, const GridRows::Part& row) const {
-    return rows_of(all, {s * rows_.positions() + row.first, row.x2.count});
+    return rows_of(all, {s * grid_.count() + row.first, row.x2.count});
   }
   template <class E>
   E* first_mode(const Matrix<E>& modes, Size s, const FourierSums& of) const {
@@ -150,8 +150,7 @@ class FourierTransform {
   /// Returns a node of the tree of sums: a field of one sample.
   Matrix<StateOf<T>> node(Size place) const {
     const Size level = place == 0 ? tree_levels(blocks_) : level_of_node(place);
-    return alias_matrix(gemm_.nodes().data() + level * size_of_field(), rows_.positions(),
-                        of_.width);
+    return alias_matrix(gemm_.nodes().data() + level * size_of_field(), grid_.count(), of_.width);
   }
 
   const Gemm<T>& gemm_;
@@ -159,7 +158,7 @@ class FourierTransform {
   FourierModes of_;
   Size blocks_, at_once_;
   Range magnitudes_;
-  GridRows rows_;
+  GridRows grid_;
   Matrix<T> along_first_, along_second_, between_;
   StateOf<T>* sums_;  ///< (2 magnitudes, columns of a frequency)
 };

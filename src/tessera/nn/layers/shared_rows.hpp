@@ -1,30 +1,73 @@
 // SPDX-License-Identifier: Apache-2.0
+// The positions that rows of a matrix have if ranks of `context` share those of each sample.
 #pragma once
 
-#include <tessera/base/for_each.hpp>
+#include <Kokkos_Macros.hpp>
+
 #include <tessera/nn/layers/layer_spec.hpp>
 
 namespace tessera::detail {
+
+/// Returns the rank's part of the `positions` positions that a layer reads or writes: all of them
+/// if ranks do not share them.
+inline SplitPart share_of(const LayerSpec& layer, Size positions) {
+  return layer.share.parts > 1 ? layer.share : SplitPart{{positions}};
+}
+
+/// The positions of the rank's own rows of a sample: two runs.
+struct OwnRuns {
+  Range first, second;
+
+  explicit OwnRuns(const SplitPart& share) : first(share.own_run(0)), second(share.own_run(1)) {}
+
+  Size count() const { return first.count + second.count; }
+  KOKKOS_INLINE_FUNCTION Size of(Size row) const {
+    return row < first.count ? first.begin + row : second.begin + row - first.count;
+  }
+  /// Returns the row of a position; -1 if another rank has it.
+  KOKKOS_INLINE_FUNCTION Size row_of(Size position) const {
+    const Size a = position - first.begin, b = position - second.begin;
+    if (a >= 0 && a < first.count) return a;
+    return b >= 0 && b < second.count ? first.count + b : -1;
+  }
+};
+
+/// Rows of a sample that are consecutive positions; none if the count is 0.
+struct SampleRows : Range {
+  Size next;      ///< rows to those of the next sample
+  Size position;  ///< of the first row
+
+  SampleRows some(Size from, Size n) const { return {{begin + from, n}, next, position + from}; }
+};
 
 /// The rows of whole samples as ranks of `context` gather them: those of one part of the share
 /// after another, in each part those of one sample after another.
 struct SharedRows {
   SplitPart share;
   Size samples;
+  Range parts;  ///< whose rows are there
 
-  /// `positions`: of a sample, if ranks do not share them.
+  /// Makes the rows of all parts if `positions`, those of a sample, are all; else the rank's own.
   SharedRows(const LayerSpec& layer, Size positions, Size of_samples)
-      : share(layer.share.parts > 1 ? layer.share : SplitPart{{positions}}), samples(of_samples) {}
+      : share(share_of(layer, positions)),
+        samples(of_samples),
+        parts(positions == share.total() ? Range{0, share.parts} : Range{share.part, 1}) {}
 
+  /// Each part has two runs, one after the other.
+  KOKKOS_INLINE_FUNCTION Size runs() const { return 2 * parts.count; }
+  KOKKOS_INLINE_FUNCTION SampleRows run(Size sample, Size number) const {
+    const Size part = parts.begin + number / 2, count = share.count(part);
+    const Range run = share.run(part, number % 2);
+    const Size first = samples * (share.place(part).begin - share.place(parts.begin).begin) +
+                       sample * count + (number % 2 == 0 ? 0 : count - run.count);
+    return {{first, run.count}, count, run.begin};
+  }
   /// Calls f(row) for the positions of a sample in their order.
   template <class F>
   KOKKOS_INLINE_FUNCTION void for_each_position(Size sample, const F& f) const {
-    for (Size i = 0; i < 2 * share.parts; ++i) {
-      const Size number = i < share.parts ? 0 : 1, part = number ? 2 * share.parts - 1 - i : i;
-      const Range of_part = share.place(part), run = share.run(part, number);
-      const Size first = samples * of_part.begin + sample * of_part.count +
-                         (number ? of_part.count - run.count : 0);
-      for (Size row = first; row < first + run.count; ++row) f(row);
+    for (Size i = 0; i < runs(); ++i) {
+      const SampleRows of = run(sample, i < share.parts ? 2 * i : 2 * (runs() - i) - 1);
+      for (Size row = of.begin; row < of.end(); ++row) f(row);
     }
   }
   KOKKOS_INLINE_FUNCTION Size sample_of(Size row) const {
