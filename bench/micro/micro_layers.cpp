@@ -24,7 +24,7 @@ constexpr FourierGrid grid{32, 12, 32};
 class LayerAlone {
  public:
   LayerAlone(const LayerSpec& layer, Size samples) : layer_(layer), call_{layer_, gemm_, samples} {
-    const LayerRow& row = row_of(layer_);
+    const LayerKind& kind = *layer_.kind;
     const Size rows = samples * layer_.positions(), columns = layer_.out();
     for (std::size_t i = 0; i < layer_.inputs.size(); ++i) {
       const Size rows_in = samples * layer_.positions_of(i), columns_in = layer_.columns_of(i);
@@ -38,8 +38,8 @@ class LayerAlone {
     }
     call_.output = drawn(rows, columns, 5);
     call_.output_gradient = drawn(rows, columns, 6);
-    call_.saved = drawn(rows, row.saved_columns(layer_), 7);
-    call_.scratch = allocate_zeros<float>("tessera::bench::scratch", row.scratch(layer_, samples));
+    call_.saved = drawn(rows, kind.saved_columns(layer_), 7);
+    call_.scratch = allocate_zeros<float>("tessera::bench::scratch", kind.scratch(layer_, samples));
   }
   LayerAlone(const LayerAlone&) = delete;
   LayerAlone& operator=(const LayerAlone&) = delete;

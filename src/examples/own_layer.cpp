@@ -57,7 +57,7 @@ void scale_backward(const LayerCall<T>& call) {
 // The facts about the kind that a plan needs. The expression gives the indices of each tensor:
 // samples, positions and columns. How any mesh axis splits the tensors follows from it. The
 // backward pass reads x, so x stays in memory until then; dx may take the memory of dy.
-constexpr LayerRow scale_row{
+constexpr LayerKind scale_kind{
     .name = "scale",
     .expression = {.inputs = {{"sp,c"}}, .parameters = {{"c"}}, .output = "sp,c"},
     .reads_inputs = always,
@@ -68,7 +68,7 @@ constexpr LayerRow scale_row{
 // Appends the layer to a model and returns its number. The rule for "mlp" splits the factors.
 Size append_scale(ModelSpec& model, Size input, Size width) {
   LayerSpec layer;
-  layer.kind = &scale_row;
+  layer.kind = &scale_kind;
   layer.name = "scale/output";
   layer.unit = "scale";
   layer.inputs = {input};

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <string>
 
-#include <tessera/nn/layers/layer_row.hpp>
+#include <tessera/nn/layers/layer_kind.hpp>
 #include <tessera/optim/clipping.hpp>
 #include <tessera/optim/optimizer.hpp>
 #include <tessera/optim/schedule.hpp>

@@ -69,7 +69,7 @@ TEST(Attention, IsTheWeightedMeanOfThisAndEarlierPositions) {
 TEST(Attention, MemoryAndBlocksGrowLinearlyWithLongSequences) {
   const auto scratch = [](Size t) {
     const LayerSpec layer = attention(t, 1, 64);
-    return row_of(layer).scratch(layer, 1);
+    return layer.kind->scratch(layer, 1);
   };
   EXPECT_EQ(scratch(1 << 14) - scratch(1 << 13), 2 * 64 * (1 << 13));
   // Hidden blocks are left out: half of the scores, and the upper halves of the blocks on the

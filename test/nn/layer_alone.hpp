@@ -26,7 +26,7 @@ struct LayerAlone {
         gemm(MatmulPrecision::strict, {most, most, most}),
         y("y", samples * layer.positions(), layer.out()),
         dy(normal_matrix<T>(samples * layer.positions(), layer.out(), 1)),
-        loss("loss", std::max<std::size_t>(1, row_of(layer).loss_terms.size())) {
+        loss("loss", std::max<std::size_t>(1, layer.kind->loss_terms.size())) {
     call.samples = samples;
     for (std::size_t i = 0; i < layer.inputs.size(); ++i) {
       const Size rows = samples * layer.positions_of(i);
@@ -34,7 +34,7 @@ struct LayerAlone {
       dx.emplace_back("dx", rows, layer.columns_of(i));
       call.inputs[i] = x.back();
       call.input_gradients[i] = dx.back();
-      if (i > 0 && row_of(layer).name == "attention") give_terms(i);
+      if (i > 0 && layer.kind->name == "attention") give_terms(i);
     }
     for (std::size_t p = 0; p < layer.parameters.size(); ++p) {
       const Size n = num_elements(layer.parameters[p].shape);
@@ -45,8 +45,8 @@ struct LayerAlone {
     }
     call.output = y;
     call.output_gradient = dy;
-    call.saved = Matrix<State>("saved", y.extent(0), row_of(layer).saved_columns(layer));
-    call.scratch = Vector<State>("scratch", row_of(layer).scratch(layer, samples));
+    call.saved = Matrix<State>("saved", y.extent(0), layer.kind->saved_columns(layer));
+    call.scratch = Vector<State>("scratch", layer.kind->scratch(layer, samples));
     const Size rows = samples * layer.positions_of(0);
     std::vector<State> classes;
     for (Size i = 0; i < rows; ++i)

@@ -96,7 +96,7 @@ bool has_gradient(const LayerAlone<double>& alone, std::size_t input) {
 }
 
 std::vector<double> input_gradient(const LayerAlone<double>& alone, std::size_t input) {
-  return to_host(row_of(alone.layer).passes_gradient(alone.layer) ? alone.dy : alone.dx[input]);
+  return to_host(alone.layer.kind->passes_gradient(alone.layer) ? alone.dy : alone.dx[input]);
 }
 
 /// Backward computes the derivatives of this: sum of y dy + gradient_scale * (terms of the loss).
@@ -149,7 +149,7 @@ TEST(LayerKinds, WriteOnlyTheGradientsThatAreWanted) {
   for (const LayerSpec& layer : kinds())
     for (std::size_t unwanted = 0; unwanted < layer.inputs.size(); ++unwanted) {
       SCOPED_TRACE(layer.name);
-      if (row_of(layer).name == "attention") continue;  // it never reads the batch
+      if (layer.kind->name == "attention") continue;  // it never reads the batch
       const LayerAlone<double> all(layer, batch_samples);
       LayerAlone<double> some(layer, batch_samples);
       all.run();
@@ -172,12 +172,12 @@ TEST(LayerKinds, AddToGradients) {
     std::vector<std::vector<double>> parameters;
     for (const auto& gradient : alone.gradients) parameters.push_back(to_host(gradient));
     alone.call.add_parameter_gradients = true;
-    alone.call.add_input_gradients = row_of(layer).adds_gradient;
-    if (row_of(layer).adds_gradient) Kokkos::deep_copy(alone.dx[0], 7);
+    alone.call.add_input_gradients = layer.kind->adds_gradient;
+    if (layer.kind->adds_gradient) Kokkos::deep_copy(alone.dx[0], 7);
     backward(alone.call);
     const auto again = to_host(alone.dx[0]);
     for (std::size_t i = 0; i < once.size(); ++i)
-      EXPECT_NEAR(again[i], once[i] + (row_of(layer).adds_gradient ? 7 : 0), 1e-13);
+      EXPECT_NEAR(again[i], once[i] + (layer.kind->adds_gradient ? 7 : 0), 1e-13);
     for (std::size_t p = 0; p < parameters.size(); ++p) {
       const auto twice = to_host(alone.gradients[p]);
       for (std::size_t i = 0; i < twice.size(); ++i)
@@ -186,26 +186,26 @@ TEST(LayerKinds, AddToGradients) {
   }
 }
 
-// Plans let two tensors share memory if the row of the kind allows it.
+// Plans let two tensors share memory if the kind allows it.
 TEST(LayerKinds, OverwriteInPlace) {
   for (const LayerSpec& layer : kinds()) {
     SCOPED_TRACE(layer.name);
-    const LayerRow& row = row_of(layer);
+    const LayerKind& kind = *layer.kind;
     LayerAlone<double> alone(layer, batch_samples);
     alone.run();
     const auto copy_of = [](const Matrix<double>& m) {
       return to_device(to_host(m), m.extent(0), m.extent(1));
     };
-    for (std::size_t i = 0; i < alone.x.size() && row.gradient_in_place; ++i) {
-      if (row.passes_gradient(layer)) continue;
+    for (std::size_t i = 0; i < alone.x.size() && kind.gradient_in_place; ++i) {
+      if (kind.passes_gradient(layer)) continue;
       const Matrix<double> shared = copy_of(alone.dy);
       alone.call.output_gradient = alone.call.input_gradients[i] = shared;
       backward(alone.call);
       EXPECT_EQ(to_host(shared), to_host(alone.dx[i]));
       alone.call.input_gradients[i] = copy_of(alone.dx[i]);
     }
-    if (row.in_place_of < 0) continue;
-    const auto i = static_cast<std::size_t>(row.in_place_of);
+    if (kind.in_place_of < 0) continue;
+    const auto i = static_cast<std::size_t>(kind.in_place_of);
     const Matrix<double> shared = copy_of(alone.x[i]);
     alone.call.inputs[i] = alone.call.output = shared;
     forward(alone.call);
@@ -242,7 +242,7 @@ template <class T>
 Rounding rounding_of(const LayerSpec& layer) {
   if (std::is_same_v<T, float>) return {0x1p-22, 1e-5};
   const double unit = std::is_same_v<T, BFloat16> ? 0x1p-8 : 0x1p-11;
-  const std::string_view kind = row_of(layer).name;
+  const std::string_view kind = layer.kind->name;
   const bool rounds_between = kind == "attention" || kind == "fourier" || kind == "inverse_fourier";
   return {1.01 * unit, rounds_between ? 60 * unit : 1e-5};
 }
@@ -316,9 +316,9 @@ TYPED_TEST(LayerKindsIn, DoNotRoundTerms) {
   using State = StateOf<T>;
   int terms = 0;
   for (const LayerSpec& layer : kinds()) {
-    for (const char index : splittable(row_of(layer).expression)) {
+    for (const char index : splittable(layer.kind->expression)) {
       SCOPED_TRACE(layer.name + ", split by " + index);
-      const Layout layout = derive(row_of(layer).expression, {&index, 1});
+      const Layout layout = derive(layer.kind->expression, {&index, 1});
       const Rounding rounding{0, rounding_of<T>(layer).sums};
       LayerAlone<T> alone(layer, batch_samples);
       const LayerAlone<State> wide(layer, batch_samples);

@@ -8,7 +8,7 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
-#include <tessera/nn/layers/layer_row.hpp>
+#include <tessera/nn/layers/layer_kind.hpp>
 #include <tessera/nn/layers/layers.hpp>
 #include <tessera/nn/models/models.hpp>
 
@@ -25,7 +25,7 @@ using test::to_host;
 std::string layers_of(const ModelSpec& model) {
   std::string text;
   for (const LayerSpec& layer : model.layers) {
-    text += layer.name + " (" + std::string(row_of(layer).name) + ")";
+    text += layer.name + " (" + std::string(layer.kind->name) + ")";
     for (const Size input : layer.inputs)
       text += " " + (input == LayerSpec::data ? "x" : model.layers[input].name);
     text += "; ";
@@ -156,7 +156,7 @@ std::string shapes_text(const std::vector<GemmShape>& products) {
 
 /// y = x W has this product forward, and dW = x^T dy and dx = dy W^T backward.
 void expect_products(const LayerSpec& layer, Size samples, const GemmShape& y) {
-  SCOPED_TRACE(row_of(layer).name);
+  SCOPED_TRACE(layer.kind->name);
   const LayerProducts found = layer_products(layer, samples);
   EXPECT_EQ(shapes_text(found.forward), shapes_text({y}));
   EXPECT_EQ(shapes_text(found.backward), shapes_text({{y.k, y.n, y.m, y.times, y.launches},
@@ -195,7 +195,7 @@ TEST(Products, FollowFromExpressions) {
 
 // Backward computes the slopes of tanh and sigmoid from their values.
 TEST(LayerKinds, FunctionsAreThoseOfActivationsAndSoftmax) {
-  const auto functions = [](const LayerSpec& layer) { return row_of(layer).functions(layer); };
+  const auto functions = [](const LayerSpec& layer) { return layer.kind->functions(layer); };
   const auto of = [&](Activation a) {
     const LayerFunctions count = functions(pointwise("y", "x", 0, 5, a));
     return std::pair(count.exponentials.forward, count.exponentials.backward);

@@ -36,10 +36,10 @@ class SerialModel {
         loss_("loss", 1 + sums_of(model).losses) {
     for (const LayerSpec& layer : model_.layers) {
       const Size rows = samples * layer.positions();
-      scratch_.emplace_back("scratch", row_of(layer).scratch(layer, samples));
+      scratch_.emplace_back("scratch", layer.kind->scratch(layer, samples));
       outputs_.emplace_back("output", rows, layer.out());
       output_gradients_.emplace_back("output_gradient", rows, layer.out());
-      saved_.emplace_back("saved", rows, row_of(layer).saved_columns(layer));
+      saved_.emplace_back("saved", rows, layer.kind->saved_columns(layer));
       for (std::size_t p = 0; p < layer.parameters.size(); ++p) initialize_one(layer, p);
     }
   }
@@ -134,7 +134,7 @@ class SerialModel {
   /// Computes each input's gradient and adds it to those of other readers.
   void run_backward(std::size_t l, const Matrix<const T>& x) {
     const LayerSpec& layer = model_.layers[l];
-    const LayerRow& row = row_of(layer);
+    const LayerKind& kind = *layer.kind;
     LayerCall<T> call = call_of(l, x);
     call.output_gradient = output_gradients_[l];
     for (std::size_t p = 0; p < layer.parameters.size(); ++p)
@@ -148,7 +148,7 @@ class SerialModel {
     for (std::size_t i = 0; i < layer.inputs.size(); ++i) {
       if (layer.inputs[i] == LayerSpec::data) continue;
       const Matrix<const T> from =
-          row.passes_gradient(layer) ? call.output_gradient : call.input_gradients[i];
+          kind.passes_gradient(layer) ? call.output_gradient : call.input_gradients[i];
       add_gradient(from, output_gradients_[static_cast<std::size_t>(layer.inputs[i])]);
     }
   }

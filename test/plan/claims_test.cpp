@@ -17,7 +17,7 @@ namespace {
 std::map<std::string, LayerSpec> kinds() {
   std::map<std::string, LayerSpec> all;
   const auto add = [&](const LayerSpec& layer) {
-    all.emplace(std::string(row_of(layer).name), layer);
+    all.emplace(std::string(layer.kind->name), layer);
   };
   for (std::size_t kind = 0; kind < names_of<ModelKind>.size(); ++kind)
     for (const Size experts : {0, 3}) {
@@ -111,7 +111,7 @@ TEST(Claims, AlongModel) {
 /// Returns the placements along `context` without parameters, which every rank stores whole, with
 /// gradients that are sums over `context`. None if the kind has no positions.
 std::vector<Layout> along_context(const LayerSpec& layer, ContextAttention attention) {
-  const Expression& expression = row_of(layer).expression;
+  const Expression& expression = layer.kind->expression;
   if (!has_context(expression)) return {};
   Layout along = placements_of(layer, context_split(expression, attention));
   along.parameters.clear(), along.parameter_gradients.clear();
@@ -166,7 +166,7 @@ TEST(Claims, AlongTheBatch) {
     for (std::size_t i = 0; i < layer.inputs.size(); ++i)
       EXPECT_EQ(
           along.input_gradients[i],
-          row_of(layer).expression.inputs[i].gradient_indices().empty() ? Placement() : by_rows);
+          layer.kind->expression.inputs[i].gradient_indices().empty() ? Placement() : by_rows);
   }
 }
 

@@ -7,7 +7,7 @@
 #include <tessera/config/config_io.hpp>
 #include <tessera/config/config_rules.hpp>
 #include <tessera/config/to_plan_input.hpp>
-#include <tessera/nn/layers/layer_row.hpp>
+#include <tessera/nn/layers/layer_kind.hpp>
 #include <tessera/predict/machine_file.hpp>
 
 #include "expect_error.hpp"
@@ -38,7 +38,7 @@ double attention_launches(const Plan& plan) {
   const WorkSizes sizes = work_sizes(plan, 0);
   for (const auto& [action, microbatch] : plan.stages.front().actions)
     if (const auto* pass = std::get_if<Pass>(&action))
-      if (row_of(sizes.layers[pass->layer]).name == "attention")
+      if (sizes.layers[pass->layer].kind->name == "attention")
         return work_of(action, microbatch, plan, sizes).front().kernels;
   throw std::invalid_argument("no attention");
 }

@@ -6,7 +6,7 @@
 
 #include <gtest/gtest.h>
 
-#include <tessera/nn/layers/layer_row.hpp>
+#include <tessera/nn/layers/layer_kind.hpp>
 #include <tessera/plan/layout/rank_groups.hpp>
 #include <tessera/plan/plan_text.hpp>
 #include <tessera/predict/machine.hpp>
@@ -217,7 +217,7 @@ Work work_of_layer(ModelSpec model, std::string_view kind, Size samples) {
   const WorkSizes sizes = work_sizes(plan, 0);
   for (const auto& [action, microbatch] : plan.stages.front().actions)
     if (const auto* pass = std::get_if<Pass>(&action))
-      if (row_of(sizes.layers[pass->layer]).name == kind)
+      if (sizes.layers[pass->layer].kind->name == kind)
         return work_of(action, microbatch, plan, sizes).front();
   throw std::invalid_argument("no such layer");
 }

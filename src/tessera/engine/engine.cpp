@@ -165,14 +165,14 @@ void Engine<T>::forward(const Forward& forward, std::optional<LayerCall<Compute>
                         const Now& now) const {
   const Region region(layer_names_[forward.layer].forward.c_str());
   LayerCall<Compute>& call = operands_.of(forward, made, now.microbatch);
-  if (const LayerRow& row = row_of(call.layer); row.reads_batch) {
+  if (const LayerKind& kind = *call.layer.kind; kind.reads_batch) {
     call.batch = facts_of(now);
     // The first of the ranks with the same output counts it.
     const MeshShape& mesh = plan_.input.mesh;
     const AxisSet copies = replicating_axes(mesh) - axes_of(stage_.slots[forward.output].cuts);
     const bool counts = mesh.coordinate(rank_, copies) == 0;
     const LayerSums before = sums_of(plan_.input.model, forward.layer);
-    if (counts && !forward.recomputes && !row.loss_terms.empty())
+    if (counts && !forward.recomputes && !kind.loss_terms.empty())
       call.batch.loss = loss_sums(now).data() + 1 + before.losses;
     if (counts && !forward.recomputes && now.targets.data() != nullptr)  // not in an evaluation
       call.batch.routing = sums_.routing().data() + before.routing;
@@ -187,7 +187,7 @@ void Engine<T>::backward(const Backward& backward, std::optional<LayerCall<Compu
                          const Now& now) const {
   const Region region(layer_names_[backward.layer].backward.c_str());
   LayerCall<Compute>& call = operands_.of(backward, made, now.microbatch);
-  if (row_of(call.layer).reads_batch) call.batch = facts_of(now);
+  if (call.layer.kind->reads_batch) call.batch = facts_of(now);
   {
     MemoryGuard guard;
     open_operands(call, guard);

@@ -5,7 +5,7 @@
 
 #include <tessera/base/error.hpp>
 #include <tessera/base/text.hpp>
-#include <tessera/nn/layers/layer_row.hpp>
+#include <tessera/nn/layers/layer_kind.hpp>
 #include <tessera/plan/grains.hpp>
 #include <tessera/plan/layout/claims.hpp>
 
@@ -26,7 +26,7 @@ bool may_split(const PlanInput& input, const std::string& path, const ParameterS
 /// Returns the blocks of a dimension of the whole layer.
 Size whole_blocks(const PlanInput& input, const LayerSpec& layer, std::size_t d) {
   if (!layer.groups.name.empty() && layer.parameters.empty()) {
-    const Expression& expression = row_of(layer).expression;
+    const Expression& expression = layer.kind->expression;
     const std::string_view indices = d == 0 ? expression.inputs[0].indices : expression.output;
     const char column = indices[indices.find(',') + 1];
     const Size groups = dimension_of(column).empty() ? 1 : layer.whole(column);
@@ -44,7 +44,7 @@ void check_model_axis(const PlanInput& input, const std::vector<LayerPlacements>
   for (std::size_t l = 0; l < layers.size(); ++l) {
     const LayerSpec& layer = input.model.layers[l];
     const Layout& along = layers[l].along("model");
-    if (!row_of(layer).sums_in_blocks) continue;
+    if (!layer.kind->sums_in_blocks) continue;
     for (std::size_t d = 0; d < 2; ++d) {
       if (!(d == 0 ? along.inputs[0] : along.output).is_shard(1)) continue;
       if (const Size blocks = whole_blocks(input, layer, d); blocks % ranks != 0)
@@ -156,7 +156,7 @@ Size softmax_blocks(const PlanInput& input) {
 }
 
 Size row_blocks(const PlanInput& input, const LayerSpec& layer) {
-  if (!input.numerics.reproducible || layer.parameters.empty() || row_of(layer).sums_in_blocks)
+  if (!input.numerics.reproducible || layer.parameters.empty() || layer.kind->sums_in_blocks)
     return 1;
   for (const Layout& along : model_choices(layer))
     for (const Placement& gradient : along.parameter_gradients)

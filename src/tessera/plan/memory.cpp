@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 
-#include <tessera/nn/layers/layer_row.hpp>
+#include <tessera/nn/layers/layer_kind.hpp>
 #include <tessera/plan/grains.hpp>
 #include <tessera/plan/memory.hpp>
 #include <tessera/plan/pass/pass.hpp>
@@ -41,11 +41,11 @@ ScratchPlan plan_scratch(const Plan& plan, Size rank) {
     for (Size l = chunk.begin; l < chunk.end(); ++l) {
       const LayerSpec &layer = layers[l], &whole = input.model.layers[l];
       const Size samples = most_samples.in(0, sample_axes(mesh, plan.placements[l]));
-      raise(scratch.layers, row_of(layer).scratch(layer, samples));
+      raise(scratch.layers, layer.kind->scratch(layer, samples));
       if (input.numerics.reproducible) {
         raise(scratch.gradient_nodes,
               tree_levels(row_blocks(input, whole)) * layer.num_parameters());
-        if (row_of(layer).sums_in_blocks)
+        if (layer.kind->sums_in_blocks)
           raise(scratch.products.nodes,
                 product_nodes(layer, samples, layer_blocks(input, whole, plan.placements[l])));
       }

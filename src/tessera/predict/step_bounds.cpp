@@ -5,7 +5,7 @@
 
 #include <fmt/format.h>
 
-#include <tessera/nn/layers/layer_row.hpp>
+#include <tessera/nn/layers/layer_kind.hpp>
 #include <tessera/plan/grains.hpp>
 #include <tessera/predict/step_bounds.hpp>
 #include <tessera/predict/work.hpp>
@@ -36,7 +36,7 @@ std::vector<double> backward_shares(const std::vector<LayerSpec>& layers) {
     if (has_parameters)
       shares[l] = reads || layers[l].inputs[0] == LayerSpec::data ? 1 : 0.5;
     else
-      shares[l] = reads && !row_of(layers[l]).passes_gradient(layers[l]) ? 1 : 0;
+      shares[l] = reads && !layers[l].kind->passes_gradient(layers[l]) ? 1 : 0;
   }
   return shares;
 }

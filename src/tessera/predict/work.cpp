@@ -2,7 +2,7 @@
 #include <algorithm>
 
 #include <tessera/base/pair_tree.hpp>
-#include <tessera/nn/layers/layer_row.hpp>
+#include <tessera/nn/layers/layer_kind.hpp>
 #include <tessera/optim/square_limbs.hpp>
 #include <tessera/plan/grains.hpp>
 #include <tessera/predict/work.hpp>
@@ -191,7 +191,7 @@ Work layer_work(const LayerSpec& layer, Size samples, const PlanInput& input, Pa
   }
   work.kernels = std::max(1.0, calls);
   const auto of_pass = [&](PassCount count) { return forwards ? count.forward : count.backward; };
-  const LayerFunctions functions = row_of(layer).functions(layer);
+  const LayerFunctions functions = layer.kind->functions(layer);
   const double of_sample =
       of_pass(functions.exponentials) + functions_per_sum * of_pass(functions.row_sums);
   work.functions = share * (static_cast<double>(samples) * of_sample);

@@ -18,18 +18,18 @@ void add_forward(const LayerCall<T>& call) {
       KOKKOS_LAMBDA(Size i) { y[i] = static_cast<StateOf<T>>(a[i]) + b[i]; });
 }
 
-constexpr LayerRow add_row{.name = "add",
-                           .expression = {.inputs = {{"sp,c"}, {"sp,c"}}, .output = "sp,c"},
-                           .in_place_of = 1,
-                           .gradient_in_place = true,
-                           .passes_gradient = always,
-                           .forward = [](const auto& call) { add_forward(call); },
-                           .backward = [](const auto&) {}};  // passes_gradient
+constexpr LayerKind add_kind{.name = "add",
+                             .expression = {.inputs = {{"sp,c"}, {"sp,c"}}, .output = "sp,c"},
+                             .in_place_of = 1,
+                             .gradient_in_place = true,
+                             .passes_gradient = always,
+                             .forward = [](const auto& call) { add_forward(call); },
+                             .backward = [](const auto&) {}};  // passes_gradient
 
 }  // namespace
 
 LayerSpec add(std::string name, std::string unit, Size a, Size b, Size width) {
-  return {&add_row, std::move(name), std::move(unit), {a, b}, {{'c', width}}};
+  return {&add_kind, std::move(name), std::move(unit), {a, b}, {{'c', width}}};
 }
 
 }  // namespace tessera

@@ -313,7 +313,7 @@ class Attention {
   State scale_;
 };
 
-constexpr LayerRow attention_row{
+constexpr LayerKind attention_kind{
     .name = "attention",
     .expression = {.inputs = {{"sp,hnd"}, {"st,hrd"}},
                    .output = "sp,hd",
@@ -332,7 +332,7 @@ constexpr LayerRow attention_row{
 
 LayerSpec causal_attention(std::string name, std::string unit, Size qkv, Size heads,
                            Size head_width) {
-  LayerSpec layer{&attention_row,
+  LayerSpec layer{&attention_kind,
                   std::move(name),
                   std::move(unit),
                   {qkv},

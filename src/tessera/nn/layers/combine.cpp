@@ -53,7 +53,7 @@ void combine_backward(const LayerCall<T>& call) {
   });
 }
 
-constexpr LayerRow combine_row{
+constexpr LayerKind combine_kind{
     .name = "combine",
     .expression = {.inputs = {{"sk,ec"}, {.indices = "st,f", .gradient = "sp,f"}},
                    .output = "sp,c",
@@ -72,7 +72,7 @@ constexpr LayerRow combine_row{
 
 LayerSpec combine(std::string name, std::string unit, Size slots, Size gates, Size width,
                   Size positions, const Routing& routing) {
-  return {&combine_row,
+  return {&combine_kind,
           std::move(name),
           std::move(unit),
           {slots, gates},

@@ -24,7 +24,7 @@ void dispatch_backward(const LayerCall<T>& call) {
   });
 }
 
-constexpr LayerRow dispatch_row{
+constexpr LayerKind dispatch_kind{
     .name = "dispatch",
     .expression = {.inputs = {{"sp,c"}, {.indices = "st,f", .gradient = ""}},
                    .output = "sk,ec",
@@ -43,7 +43,7 @@ constexpr LayerRow dispatch_row{
 
 LayerSpec dispatch(std::string name, std::string unit, Size x, Size gates, Size width,
                    Size positions, const Routing& routing) {
-  LayerSpec layer{&dispatch_row,
+  LayerSpec layer{&dispatch_kind,
                   std::move(name),
                   std::move(unit),
                   {x, gates},

@@ -94,7 +94,7 @@ void position_gradient(const LayerCall<T>& call) {
       samples * elements);
 }
 
-constexpr LayerRow embedding_row{
+constexpr LayerKind embedding_kind{
     .name = "embedding",
     .expression = {.inputs = {{.indices = "sp,", .gradient = ""}},
                    .parameters = {{"v,c"}, {.indices = "p,c", .term = 1}},
@@ -111,7 +111,7 @@ constexpr LayerRow embedding_row{
 
 LayerSpec embedding(std::string name, std::string unit, Size vocabulary, Size context, Size width,
                     std::uint32_t stream) {
-  LayerSpec layer{&embedding_row,
+  LayerSpec layer{&embedding_kind,
                   std::move(name),
                   std::move(unit),
                   {LayerSpec::data},

@@ -124,7 +124,7 @@ ExpertSlots slots_of(const LayerCall<T>& call) {
   return {numbers, experts, own.begin, own.count, rows, capacity, layer.size("c")};
 }
 
-/// Returns LayerRow::functions of kernels that search the slots of each row, and sum over it, so
+/// Returns LayerKind::functions of kernels that search the slots of each row, and sum over it, so
 /// often.
 inline LayerFunctions slots_functions(const LayerSpec& layer, PassCount sums) {
   const auto rows = static_cast<double>(layer.size("t"));

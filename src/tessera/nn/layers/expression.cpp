@@ -3,7 +3,7 @@
 #include <utility>
 #include <vector>
 
-#include <tessera/nn/layers/layer_row.hpp>
+#include <tessera/nn/layers/layer_kind.hpp>
 
 namespace tessera {
 namespace {
@@ -79,13 +79,13 @@ Size LayerSpec::experts() const {
 }
 
 bool is_kernel(const LayerSpec& layer, std::size_t parameter) {
-  return is_factor(row_of(layer).expression, parameter);
+  return is_factor(layer.kind->expression, parameter);
 }
 
 LayerProducts layer_products(const LayerSpec& layer, Size samples) {
-  const LayerRow& row = row_of(layer);
-  if (row.products != nullptr) return row.products(layer, samples);
-  const Expression& expression = row.expression;
+  const LayerKind& kind = *layer.kind;
+  if (kind.products != nullptr) return kind.products(layer, samples);
+  const Expression& expression = kind.expression;
   if (!is_factor(expression, 0)) return {};
   Size m = samples, n = 1, k = 1, times = 1;
   for (const auto& [index, extent] : layer.sizes) {
@@ -99,7 +99,7 @@ LayerProducts layer_products(const LayerSpec& layer, Size samples) {
     else
       m *= extent.own.count;
   }
-  const Size launches = layer.tiling.launches(times, row.at_once(layer));
+  const Size launches = layer.tiling.launches(times, kind.at_once(layer));
   LayerProducts all{{{m, n, k, times, launches}}, {{k, n, m, times, launches}}};
   if (layer.inputs[0] != LayerSpec::data) all.backward.push_back({m, k, n, times, launches});
   return all;

@@ -30,7 +30,7 @@ LayerProducts fourier_products(const LayerSpec& layer, Size samples) {
 
 /// Backward is the transpose of forward.
 template <bool inverse>
-constexpr LayerRow fourier_row_of(std::string_view name, const Expression& expression) {
+constexpr LayerKind fourier_kind_of(std::string_view name, const Expression& expression) {
   return {.name = name,
           .expression = expression,
           .rules_choose = !inverse,
@@ -52,16 +52,16 @@ constexpr LayerRow fourier_row_of(std::string_view name, const Expression& expre
               }};
 }
 
-constexpr LayerRow fourier_row =
-    fourier_row_of<false>("fourier", Expression{.inputs = {{"sp,c"}}, .output = "s,qmrc"});
-constexpr LayerRow inverse_fourier_row =
-    fourier_row_of<true>("inverse_fourier", Expression{.inputs = {{"s,qmrc"}}, .output = "sp,c"});
+constexpr LayerKind fourier_kind =
+    fourier_kind_of<false>("fourier", Expression{.inputs = {{"sp,c"}}, .output = "s,qmrc"});
+constexpr LayerKind inverse_fourier_kind =
+    fourier_kind_of<true>("inverse_fourier", Expression{.inputs = {{"s,qmrc"}}, .output = "sp,c"});
 
 /// p are the points of the grid, q and m the frequencies k1 and k2, and r the real and imaginary
 /// parts. Ranks of `model` have whole frequencies k1.
-LayerSpec fourier_layer(const LayerRow& row, std::string name, std::string unit, Size input,
+LayerSpec fourier_layer(const LayerKind& kind, std::string name, std::string unit, Size input,
                         const FourierGrid& grid) {
-  LayerSpec layer{&row, std::move(name), std::move(unit), {input}};
+  LayerSpec layer{&kind, std::move(name), std::move(unit), {input}};
   layer.sizes = {{'p', grid.n * grid.n},
                  {'q', 2 * grid.modes},
                  {'m', grid.modes},
@@ -75,11 +75,11 @@ LayerSpec fourier_layer(const LayerRow& row, std::string name, std::string unit,
 }  // namespace
 
 LayerSpec fourier(std::string name, std::string unit, Size input, const FourierGrid& grid) {
-  return fourier_layer(fourier_row, std::move(name), std::move(unit), input, grid);
+  return fourier_layer(fourier_kind, std::move(name), std::move(unit), input, grid);
 }
 
 LayerSpec inverse_fourier(std::string name, std::string unit, Size input, const FourierGrid& grid) {
-  return fourier_layer(inverse_fourier_row, std::move(name), std::move(unit), input, grid);
+  return fourier_layer(inverse_fourier_kind, std::move(name), std::move(unit), input, grid);
 }
 
 }  // namespace tessera

@@ -52,7 +52,7 @@ void activate_jets(const LayerCall<T>& call) {
 
 /// With g = dy: dx = g s' + sum over i of (g_i s'' x_i + g_ii (s''' x_i^2 + s'' x_ii)),
 /// dx_i = g_i s' + 2 g_ii s'' x_i, dx_ii = g_ii s'. Adds dx of the two values to the sums for the
-/// bias. dx is not written for the identity (LayerRow::passes_gradient).
+/// bias. dx is not written for the identity (LayerKind::passes_gradient).
 template <Activation A, class T>
 void jet_gradients(const LayerCall<T>& call) {
   using Math = StateOf<T>;
@@ -104,7 +104,7 @@ void jet_backward(const LayerCall<T>& call) {
                         : jet_gradients<Activation::identity>(call);
 }
 
-constexpr LayerRow jet_row{
+constexpr LayerKind jet_kind{
     .name = "jet_activation",
     .expression = {.inputs = {{"sj,c"}}, .parameters = {{"c"}}, .output = "sj,c", .whole = "j"},
     .reads_inputs = is_curved,
@@ -120,7 +120,7 @@ constexpr LayerRow jet_row{
 LayerSpec jet_activation(std::string name, std::string unit, Size input, Size width,
                          Activation activation, const std::optional<std::string>& bias_axis) {
   LayerSpec layer{
-      &jet_row, std::move(name), std::move(unit), {input}, {{'j', jet_rows}, {'c', width}}};
+      &jet_kind, std::move(name), std::move(unit), {input}, {{'j', jet_rows}, {'c', width}}};
   layer.settings = activation;
   if (bias_axis) layer.parameters.push_back({"bias", {width}, {*bias_axis}});
   return layer;

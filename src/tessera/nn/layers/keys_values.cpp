@@ -24,7 +24,7 @@ void copy_keys_values(const Matrix<const T>& from, const Matrix<T>& to, Size d, 
       });
 }
 
-constexpr LayerRow keys_values_row{
+constexpr LayerKind keys_values_kind{
     .name = "keys_values",
     .expression = {.inputs = {{"sp,hnd"}}, .output = "sp,hrd"},
     .adds_gradient = true,
@@ -41,7 +41,7 @@ constexpr LayerRow keys_values_row{
 }  // namespace
 
 LayerSpec keys_values(const LayerSpec& attention) {
-  LayerSpec layer{&keys_values_row, attention.name + "/keys_values", attention.unit,
+  LayerSpec layer{&keys_values_kind, attention.name + "/keys_values", attention.unit,
                   attention.inputs, attention.sizes};
   layer.groups = attention.groups;
   return layer;

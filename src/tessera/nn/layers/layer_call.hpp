@@ -5,19 +5,19 @@
 #include <cstddef>
 
 #include <tessera/base/view.hpp>
-#include <tessera/nn/layers/layer_row.hpp>
+#include <tessera/nn/layers/layer_kind.hpp>
 #include <tessera/nn/products/gemm.hpp>
 
 namespace tessera {
 
-/// Facts about the microbatch, for kinds with LayerRow::reads_batch. State: as in LayerCall.
+/// Facts about the microbatch, for kinds with LayerKind::reads_batch. State: as in LayerCall.
 template <class State>
 struct BatchFacts {
   Matrix<const State> x{};  ///< not rounded to the compute type
   Size first = 0;           ///< number of the first sample in the global batch
   Size step = 0;            ///< number of the training step, from 1
   /// Forward writes the parts that the layer adds to the loss sum here, in the order of
-  /// LayerRow::loss_terms; null if the pass recomputes.
+  /// LayerKind::loss_terms; null if the pass recomputes.
   double* loss = nullptr;
   /// Forward of a router adds three rows with a number per expert: its choices, its dropped
   /// choices, and its terms of the entropy of the probabilities; null if nobody counts.
@@ -36,7 +36,7 @@ struct RingPart {
 };
 
 /// The operands of a layer on one microbatch of a rank, which may have 0 rows. The caller sets only
-/// the operands that the layer's LayerRow reads.
+/// the operands that the layer's LayerKind reads.
 ///
 /// A gradient is wanted if its View has memory, and kernels must not write any other. That of an
 /// input is not wanted if the input is the batch. Schedules may split backward of kinds with
@@ -55,9 +55,9 @@ struct LayerCall {
   std::array<Matrix<const T>, max_layer_inputs> inputs{};  ///< (rows, columns_of(input))
   Matrix<T> output{};                                      ///< (rows, out)
   Matrix<State> output_terms{};                            ///< (rows, out)
-  Matrix<State> saved{};                                   ///< (rows, LayerRow::saved_columns)
+  Matrix<State> saved{};                                   ///< (rows, LayerKind::saved_columns)
   RingPart ring{};
-  Vector<State> scratch{};  ///< LayerRow::scratch elements; contents are lost
+  Vector<State> scratch{};  ///< LayerKind::scratch elements; contents are lost
   BatchFacts<State> batch{};
   /// Row-major; an empty View for a parameter that the layer does not have.
   std::array<Vector<const T>, max_layer_parameters> parameters{};
@@ -116,12 +116,12 @@ T* data_or_null(const Vector<T>& v) {
 /// Float16.
 template <class T>
 void forward(const LayerCall<T>& call) {
-  row_of(call.layer).forward.run(call);
+  call.layer.kind->forward.run(call);
 }
 template <class T>
 void backward(const LayerCall<T>& call) {
   if (!call.layer.parameters.empty() || call.wants_input_gradients())
-    row_of(call.layer).backward.run(call);
+    call.layer.kind->backward.run(call);
 }
 
 }  // namespace tessera

@@ -104,23 +104,24 @@ LayerFunctions layer_norm_functions(const LayerSpec& layer) {
   return {.row_sums = {sums, sums}};
 }
 
-constexpr LayerRow layer_norm_row{.name = "layer_norm",
-                                  .expression = {.inputs = {{"sp,c"}},
-                                                 .parameters = {{"c"}, {"c"}},
-                                                 .output = "sp,c",
-                                                 .whole = "c"},
-                                  .functions = layer_norm_functions,
-                                  .reads_inputs = always,
-                                  .saved_columns = [](const LayerSpec&) { return Size{2}; },
-                                  .adds_gradient = true,
-                                  .forward = [](const auto& call) { layer_norm_forward(call); },
-                                  .backward = [](const auto& call) { layer_norm_backward(call); }};
+constexpr LayerKind layer_norm_kind{
+    .name = "layer_norm",
+    .expression = {.inputs = {{"sp,c"}},
+                   .parameters = {{"c"}, {"c"}},
+                   .output = "sp,c",
+                   .whole = "c"},
+    .functions = layer_norm_functions,
+    .reads_inputs = always,
+    .saved_columns = [](const LayerSpec&) { return Size{2}; },
+    .adds_gradient = true,
+    .forward = [](const auto& call) { layer_norm_forward(call); },
+    .backward = [](const auto& call) { layer_norm_backward(call); }};
 
 }  // namespace
 
 LayerSpec layer_norm(std::string name, std::string unit, Size input, Size width,
                      const std::string& logical_axis) {
-  LayerSpec layer{&layer_norm_row, std::move(name), std::move(unit), {input}, {{'c', width}}};
+  LayerSpec layer{&layer_norm_kind, std::move(name), std::move(unit), {input}, {{'c', width}}};
   layer.parameters = {{"scale", {width}, {logical_axis}, Initial::ones},
                       {"bias", {width}, {logical_axis}, Initial::zeros}};
   return layer;

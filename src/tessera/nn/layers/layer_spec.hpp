@@ -43,7 +43,7 @@ inline float uniform_limit(const ParameterSpec& parameter) {
   return 1 / static_cast<float>(parameter.shape.back() * parameter.shape.back());
 }
 
-struct LayerRow;  // <tessera/nn/layers/layer_row.hpp>
+struct LayerKind;  // <tessera/nn/layers/layer_kind.hpp>
 
 /// A field on n x n points, and the modes of it that a Fourier neural operator keeps.
 struct FourierGrid {
@@ -100,7 +100,7 @@ struct LayerSpec {
   /// The batch's x, as an entry of `inputs`.
   static constexpr Size data = -1;
 
-  const LayerRow* kind = nullptr;
+  const LayerKind* kind = nullptr;
   std::string name;          ///< name of the output: "layer1/output"
   std::string unit;          ///< parameters of one unit share a flat buffer: "layer1"
   std::vector<Size> inputs;  ///< numbers of the layers whose outputs it reads

@@ -58,7 +58,7 @@ void linear_backward(const LayerCall<T>& call) {
   }
 }
 
-constexpr LayerRow row_of_products(std::string_view name, const Expression& expression) {
+constexpr LayerKind kind_of_products(std::string_view name, const Expression& expression) {
   return {.name = name,
           .expression = expression,
           .rules_choose = true,
@@ -69,10 +69,10 @@ constexpr LayerRow row_of_products(std::string_view name, const Expression& expr
           .backward = [](const auto& call) { linear_backward(call); }};
 }
 
-constexpr LayerRow linear_row =
-    row_of_products("linear", {.inputs = {{"sp,i"}}, .parameters = {{"i,o"}}, .output = "sp,o"});
+constexpr LayerKind linear_kind =
+    kind_of_products("linear", {.inputs = {{"sp,i"}}, .parameters = {{"i,o"}}, .output = "sp,o"});
 
-constexpr LayerRow grouped_linear_row = row_of_products(
+constexpr LayerKind grouped_linear_kind = kind_of_products(
     "grouped_linear", {.inputs = {{"sk,ei"}}, .parameters = {{"e,i,o"}}, .output = "sk,eo"});
 
 }  // namespace
@@ -80,7 +80,7 @@ constexpr LayerRow grouped_linear_row = row_of_products(
 LayerSpec linear(std::string name, std::string unit, Size input, ParameterSpec kernel) {
   const Shape& shape = kernel.shape;
   const bool grouped = shape.size() == 3;
-  LayerSpec layer{grouped ? &grouped_linear_row : &linear_row,
+  LayerSpec layer{grouped ? &grouped_linear_kind : &linear_kind,
                   std::move(name),
                   std::move(unit),
                   {input},

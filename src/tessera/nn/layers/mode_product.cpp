@@ -121,7 +121,7 @@ class ModeProduct {
 };
 
 /// r are the real and imaginary parts of x, and z those of y.
-constexpr LayerRow mode_product_row{
+constexpr LayerKind mode_product_kind{
     .name = "mode_product",
     .expression = {.inputs = {{"s,mri"}}, .parameters = {{"m,ri,o"}}, .output = "s,mzo"},
     .rules_choose = true,
@@ -137,7 +137,7 @@ constexpr LayerRow mode_product_row{
 LayerSpec mode_product(std::string name, std::string unit, Size input, const FourierGrid& grid,
                        std::uint32_t stream) {
   const Size w = grid.width;
-  LayerSpec layer{&mode_product_row,
+  LayerSpec layer{&mode_product_kind,
                   std::move(name),
                   std::move(unit),
                   {input},

@@ -30,7 +30,7 @@ void activate(Size rows, Size cols, const T* x, const T* bias, T* y) {
 
 /// dx = dy activation'(x + bias); adds the sums of dx to those for the bias. `saved` is y, or x if
 /// needs_preactivation(). `dx` is null if it is not wanted, as always for the identity
-/// (LayerRow::passes_gradient).
+/// (LayerKind::passes_gradient).
 template <Activation A, class T>
 void activate_backward(Size rows, Size cols, const T* saved, const T* bias, const T* dy, T* dx,
                        StateOf<T>* dbias, bool add) {
@@ -120,7 +120,7 @@ LayerFunctions pointwise_functions(const LayerSpec& layer) {
   return {.exponentials = {has_function ? elements : 0, keeps_input(layer) ? elements : 0}};
 }
 
-constexpr LayerRow pointwise_row_of(const Expression& expression) {
+constexpr LayerKind pointwise_kind_of(const Expression& expression) {
   return {.name = "pointwise",
           .expression = expression,
           .functions = pointwise_functions,
@@ -137,18 +137,18 @@ constexpr LayerRow pointwise_row_of(const Expression& expression) {
           .backward = [](const auto& call) { pointwise_backward(call); }};
 }
 
-constexpr LayerRow pointwise_row =
-    pointwise_row_of({.inputs = {{"sp,c"}}, .parameters = {{"c"}}, .output = "sp,c"});
+constexpr LayerKind pointwise_kind =
+    pointwise_kind_of({.inputs = {{"sp,c"}}, .parameters = {{"c"}}, .output = "sp,c"});
 
-constexpr LayerRow grouped_pointwise_row =
-    pointwise_row_of({.inputs = {{"sk,ec"}}, .parameters = {{"ec"}}, .output = "sk,ec"});
+constexpr LayerKind grouped_pointwise_kind =
+    pointwise_kind_of({.inputs = {{"sk,ec"}}, .parameters = {{"ec"}}, .output = "sk,ec"});
 
 }  // namespace
 
 LayerSpec pointwise(std::string name, std::string unit, Size input, Size width,
                     Activation activation, const std::optional<std::string>& bias_axis,
                     Size experts) {
-  LayerSpec layer{experts > 0 ? &grouped_pointwise_row : &pointwise_row,
+  LayerSpec layer{experts > 0 ? &grouped_pointwise_kind : &pointwise_kind,
                   std::move(name),
                   std::move(unit),
                   {input},

@@ -90,7 +90,7 @@ void reparameterize_backward(const LayerCall<T>& call) {
 
 constexpr LossTerm reparameterize_terms[] = {{"kl_divergence"}};
 
-constexpr LayerRow reparameterize_row{
+constexpr LayerKind reparameterize_kind{
     .name = "reparameterize",
     .expression = {.inputs = {{"s,c"}, {"s,c"}}, .output = "s,c", .whole = "c"},
     .reads_batch = true,
@@ -105,7 +105,7 @@ constexpr LayerRow reparameterize_row{
 LayerSpec reparameterize(std::string name, std::string unit, Size mean, Size logvar, Size width,
                          double beta, std::uint64_t seed) {
   LayerSpec layer{
-      &reparameterize_row, std::move(name), std::move(unit), {mean, logvar}, {{'c', width}}};
+      &reparameterize_kind, std::move(name), std::move(unit), {mean, logvar}, {{'c', width}}};
   layer.settings = LatentDraw{beta, seed};
   return layer;
 }

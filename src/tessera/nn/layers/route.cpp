@@ -243,22 +243,24 @@ void route_backward(const LayerCall<T>& call) {
 
 constexpr LossTerm route_terms[] = {{"balance_loss", false}, {"router_z_loss", false}};
 
-constexpr LayerRow route_row{.name = "route",
-                             .expression = {.inputs = {{"sp,e"}}, .output = "sp,e", .whole = "pe"},
-                             .reads_batch = true,
-                             .loss_terms = route_terms,
-                             .functions = route_functions,
-                             .scratch = route_scratch,
-                             .reads_inputs = always,
-                             .reads_output = always,
-                             .gradient_in_place = true,
-                             .forward = [](const auto& call) { route_forward(call); },
-                             .backward = [](const auto& call) { route_backward(call); }};
+constexpr LayerKind route_kind{
+    .name = "route",
+    .expression = {.inputs = {{"sp,e"}}, .output = "sp,e", .whole = "pe"},
+    .reads_batch = true,
+    .loss_terms = route_terms,
+    .functions = route_functions,
+    .scratch = route_scratch,
+    .reads_inputs = always,
+    .reads_output = always,
+    .gradient_in_place = true,
+    .forward = [](const auto& call) { route_forward(call); },
+    .backward = [](const auto& call) { route_backward(call); }};
 
 }  // namespace
 
 LayerSpec route(std::string name, std::string unit, Size logits, const Routing& routing) {
-  LayerSpec layer{&route_row, std::move(name), std::move(unit), {logits}, {{'e', routing.experts}}};
+  LayerSpec layer{
+      &route_kind, std::move(name), std::move(unit), {logits}, {{'e', routing.experts}}};
   layer.settings = routing;
   return layer;
 }

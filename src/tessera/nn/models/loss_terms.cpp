@@ -8,7 +8,7 @@ namespace tessera {
 LossTerms loss_terms_of(const ModelSpec& model) {
   LossTerms terms;
   for (const LayerSpec& layer : model.layers)
-    for (const LossTerm& term : row_of(layer).loss_terms) {
+    for (const LossTerm& term : layer.kind->loss_terms) {
       const auto found = std::find_if(terms.all.begin(), terms.all.end(),
                                       [&](const LossTerm& one) { return one.name == term.name; });
       terms.of_sum.push_back(static_cast<std::size_t>(found - terms.all.begin()));

@@ -5,7 +5,7 @@
 #include <cstddef>
 #include <vector>
 
-#include <tessera/nn/layers/layer_row.hpp>
+#include <tessera/nn/layers/layer_kind.hpp>
 #include <tessera/nn/models/model_spec.hpp>
 
 namespace tessera {

@@ -4,7 +4,7 @@
 #include <utility>
 
 #include <tessera/base/error.hpp>
-#include <tessera/nn/layers/layer_row.hpp>
+#include <tessera/nn/layers/layer_kind.hpp>
 #include <tessera/nn/layers/layers.hpp>
 #include <tessera/nn/models/model_spec.hpp>
 
@@ -37,7 +37,7 @@ bool has_parameter(const ModelSpec& model, std::string_view unit, std::string_vi
 /// Returns true if the parameters have the shapes that the layer's indices give them.
 bool shapes_agree(const LayerSpec& layer) {
   for (std::size_t p = 0; p < layer.parameters.size(); ++p) {
-    std::string_view indices = row_of(layer).expression.parameters[p].indices;
+    std::string_view indices = layer.kind->expression.parameters[p].indices;
     for (const Size extent : layer.parameters[p].shape) {
       const std::size_t end = std::min(indices.find(','), indices.size());
       Size product = 1;
@@ -59,7 +59,7 @@ Size ModelSpec::num_parameters() const {
 }
 
 Size ModelSpec::append(LayerSpec layer) {
-  const std::string_view input = row_of(layer).expression.inputs[0].indices;
+  const std::string_view input = layer.kind->expression.inputs[0].indices;
   if (const char row = input[1]; input[0] == 's' && row != ',')
     layer.sizes.emplace(row, tensor(*this, layer.inputs.front(), layer.name).positions);
   for (std::size_t i = 0; i < layer.inputs.size(); ++i) {
@@ -86,7 +86,7 @@ Size ModelSpec::append(LayerSpec layer) {
 LayerSums sums_of(const ModelSpec& model, Size layers) {
   LayerSums sums;
   for (Size l = 0; l < layers; ++l) {
-    sums.losses += static_cast<Size>(row_of(model.layers[l]).loss_terms.size());
+    sums.losses += static_cast<Size>(model.layers[l].kind->loss_terms.size());
     if (const auto* routing = std::get_if<Routing>(&model.layers[l].settings))
       sums.routing += 3 * routing->experts;
   }
@@ -100,7 +100,7 @@ LayerSums sums_of(const ModelSpec& model) {
 void separate_roles(ModelSpec& model) {
   std::vector<LayerSpec>& layers = model.layers;
   for (std::size_t l = 0; l < layers.size(); ++l) {
-    if (row_of(layers[l]).expression.streamed.empty() || layers[l].inputs.size() > 1) continue;
+    if (layers[l].kind->expression.streamed.empty() || layers[l].inputs.size() > 1) continue;
     const auto made = static_cast<Size>(l);
     layers.insert(layers.begin() + made, keys_values(layers[l]));
     for (std::size_t reader = ++l; reader < layers.size(); ++reader)
@@ -113,7 +113,7 @@ void separate_roles(ModelSpec& model) {
 
 bool attends(const ModelSpec& model) {
   return std::any_of(model.layers.begin(), model.layers.end(), [](const LayerSpec& layer) {
-    return !row_of(layer).expression.streamed.empty();
+    return !layer.kind->expression.streamed.empty();
   });
 }
 
@@ -134,15 +134,15 @@ PassCount count_flops(const std::vector<LayerSpec>& layers, Size samples) {
 }
 
 PassCount count_operands(const LayerSpec& layer, Size samples) {
-  const LayerRow& row = row_of(layer);
+  const LayerKind& kind = *layer.kind;
   Size inputs = 0;
   for (std::size_t i = 0; i < layer.inputs.size(); ++i)
     inputs += samples * layer.positions_of(i) * layer.columns_of(i);
   const Size output = samples * layer.positions() * layer.out(),
-             saved = samples * layer.positions() * row.saved_columns(layer),
+             saved = samples * layer.positions() * kind.saved_columns(layer),
              parameters = layer.num_parameters();
   const Size read_again =
-      (row.reads_inputs(layer) ? inputs : 0) + (row.reads_output(layer) ? output : 0);
+      (kind.reads_inputs(layer) ? inputs : 0) + (kind.reads_output(layer) ? output : 0);
   return {static_cast<double>(inputs + output + saved + parameters),
           static_cast<double>(inputs + output + saved + 2 * parameters + read_again)};
 }

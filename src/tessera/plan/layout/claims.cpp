@@ -21,7 +21,7 @@ std::string with_dimension(std::string_view indices, std::string_view dimension)
 }  // namespace
 
 Layout placements_of(const LayerSpec& layer, std::string_view split) {
-  Layout along = derive(row_of(layer).expression, split);
+  Layout along = derive(layer.kind->expression, split);
   along.inputs.resize(layer.inputs.size());
   along.input_gradients.resize(layer.inputs.size());
   along.parameters.resize(layer.parameters.size());
@@ -30,7 +30,7 @@ Layout placements_of(const LayerSpec& layer, std::string_view split) {
 }
 
 std::vector<Layout> model_choices(const LayerSpec& layer) {
-  const Expression& expression = row_of(layer).expression;
+  const Expression& expression = layer.kind->expression;
   const std::string all = splittable(expression);
   std::string split;
   for (const std::string_view dimension : of_model) split += with_dimension(all, dimension);

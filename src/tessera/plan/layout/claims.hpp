@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-#include <tessera/nn/layers/layer_row.hpp>
+#include <tessera/nn/layers/layer_kind.hpp>
 #include <tessera/plan/plan_input.hpp>
 
 namespace tessera {
@@ -22,7 +22,7 @@ Layout placements_of(const LayerSpec& layer, std::string_view split);
 std::vector<Layout> model_choices(const LayerSpec& layer);
 
 /// Returns the placements of each layer along the axis `model`. For kinds of layers with
-/// LayerRow::rules_choose, the rules or the specs of single parameters choose them. Every other
+/// LayerKind::rules_choose, the rules or the specs of single parameters choose them. Every other
 /// layer keeps the split of its inputs. With sequence_parallel, layers after a sum over `model`
 /// split rows if they can. Throws ConfigError if that is not possible: a spec names no parameter of
 /// the model or an axis other than `model`, a layer does not support the placements, heads, modes

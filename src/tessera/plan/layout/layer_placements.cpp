@@ -5,7 +5,7 @@
 #include <fmt/format.h>
 
 #include <tessera/base/error.hpp>
-#include <tessera/nn/layers/layer_row.hpp>
+#include <tessera/nn/layers/layer_kind.hpp>
 #include <tessera/plan/layout/claims.hpp>
 #include <tessera/plan/layout/layer_placements.hpp>
 
@@ -34,10 +34,9 @@ void check_context(const PlanInput& input) {
 void check_context(const PlanInput& input, const LayerSpec& layer, const Layout& along) {
   const bool has_rows = along.inputs[0].is_shard(0) || along.output.is_shard(0);
   const bool has_positions = std::max(layer.positions_of(0), layer.positions()) > 1;
-  if (!has_context(row_of(layer).expression) ||
-      (has_rows && !has_positions && layer.experts() == 0))
+  if (!has_context(layer.kind->expression) || (has_rows && !has_positions && layer.experts() == 0))
     reject_context(
-        input, fmt::format("the {} layer {} {}", row_of(layer).name, layer.name,
+        input, fmt::format("the {} layer {} {}", layer.kind->name, layer.name,
                            has_positions ? "needs whole samples" : "has one position per sample"));
   if (!along.output.is_shard(1)) return;
   const Size groups = layer.whole(along.split[0]) / input.mesh.size_of("model");
@@ -56,7 +55,7 @@ std::string split_along(const AxisRow& axis, const PlanInput& input, const Layer
   if (splits && axis.splits("experts") && layer.experts() > 0) return "e";
   if (axis.splits("batch")) return "s";
   if (splits && axis.splits("positions"))
-    return context_split(row_of(layer).expression, input.context_attention);
+    return context_split(layer.kind->expression, input.context_attention);
   return {};
 }
 

@@ -7,7 +7,7 @@
 
 #include <tessera/base/error.hpp>
 #include <tessera/base/text.hpp>
-#include <tessera/nn/layers/layer_row.hpp>
+#include <tessera/nn/layers/layer_kind.hpp>
 #include <tessera/plan/layout/claims.hpp>
 
 namespace tessera {
@@ -112,7 +112,7 @@ class Chooser {
   Layout best_of(std::size_t l) const {
     const LayerSpec& layer = input_.model.layers[l];
     const std::vector<Layout> all = model_choices(layer);
-    if (!row_of(layer).rules_choose) return kept_split(l, all);
+    if (!layer.kind->rules_choose) return kept_split(l, all);
     const auto asked = std::find_if(
         all.begin(), all.end(), [&](const Layout& along) { return is_asked_for(layer, along); });
     if (asked == all.end()) reject_placements(layer);
@@ -140,7 +140,7 @@ class Chooser {
       asked.push_back(spec_text(placement, parameter) + " for " + parameter.name);
     }
     const std::string reason = fmt::format("the {} layer {} cannot be split along model with {}",
-                                           row_of(layer).name, layer.name, join(asked));
+                                           layer.kind->name, layer.name, join(asked));
     for (const ParameterSpec& parameter : layer.parameters) {
       const std::string path = path_of(layer, parameter);
       if (const auto given = input_.parameter_specs.find(path);
@@ -196,7 +196,7 @@ class Chooser {
       if (extent != split[0] && (extent % ranks != 0 || split[0] % ranks != 0))
         throw ConfigError("mesh", input_.mesh.to_string(),
                           "model cannot split the {} layer {} evenly: {} ranks do not divide {}",
-                          row_of(layer).name, layer.name, ranks, std::min(extent, split[0]));
+                          layer.kind->name, layer.name, ranks, std::min(extent, split[0]));
   }
 
   bool is_asked_for(const LayerSpec& layer, const Layout& along) const {
@@ -206,7 +206,7 @@ class Chooser {
         return false;
     if (!layer.parameters.empty()) return true;
     // Without parameters, the rule for the first index of the output's columns chooses.
-    const std::string_view output = row_of(layer).expression.output;
+    const std::string_view output = layer.kind->expression.output;
     const std::string columns(dimension_of(output[output.find(',') + 1]));
     return ruled_placement(input_, {"", columns}) == along.output;
   }

@@ -6,7 +6,7 @@
 #include <tessera/base/error.hpp>
 #include <tessera/base/pair_tree.hpp>
 #include <tessera/comm/scratch.hpp>
-#include <tessera/nn/layers/layer_row.hpp>
+#include <tessera/nn/layers/layer_kind.hpp>
 #include <tessera/plan/layout/units.hpp>
 
 namespace tessera {

@@ -3,7 +3,7 @@
 #include <map>
 #include <utility>
 
-#include <tessera/nn/layers/layer_row.hpp>
+#include <tessera/nn/layers/layer_kind.hpp>
 #include <tessera/plan/pass/passes.hpp>
 #include <tessera/plan/pipeline/stages.hpp>
 

@@ -3,7 +3,7 @@
 #include <utility>
 
 #include <tessera/base/error.hpp>
-#include <tessera/nn/layers/layer_row.hpp>
+#include <tessera/nn/layers/layer_kind.hpp>
 #include <tessera/plan/pass/naive_pass.hpp>
 
 namespace tessera::detail {
@@ -66,23 +66,23 @@ void NaivePass::contribute(Size producer, SlotId gradient) {
 
 void NaivePass::backward_layer(Size l) {
   const LayerSpec& layer = layers_[l];
-  const LayerRow& row = row_of(layer);
+  const LayerKind& kind = *layer.kind;
   const std::size_t inputs = layer.inputs.size();
   Backward backward;
   backward.layer = l;
   backward.saved = saved_[l];
   backward.output_gradient = gradient_of(l);
-  if (row.reads_output(layer)) backward.output = made_[l];
+  if (kind.reads_output(layer)) backward.output = made_[l];
   for (std::size_t i = 0; i < inputs; ++i)
     backward.inputs.push_back(
-        row.reads_inputs(layer) ? in_placement(layer.inputs[i], at_[l].inputs[i]) : no_slot);
+        kind.reads_inputs(layer) ? in_placement(layer.inputs[i], at_[l].inputs[i]) : no_slot);
   std::vector<SlotId> gradients;
   for (std::size_t i = 0; i < inputs - (rings(layer) ? 1 : 0); ++i)
     gradients.push_back(input_gradient(l, i, backward.output_gradient));
   backward.input_gradients = gradients;
   if (rings(layer))
     gradients.push_back(backward_ring(std::move(backward)));
-  else if (!layer.parameters.empty() || !row.passes_gradient(layer))  // else it computes nothing
+  else if (!layer.parameters.empty() || !kind.passes_gradient(layer))  // else it computes nothing
     emit(std::move(backward));
   for (std::size_t i = 0; i < inputs; ++i)
     if (gradients[i] != no_slot) contribute(layer.inputs[i], gradients[i]);
@@ -90,12 +90,12 @@ void NaivePass::backward_layer(Size l) {
 
 /// Returns the gradient of an input, which may be that of the output; no_slot if nothing needs it.
 SlotId NaivePass::input_gradient(Size l, std::size_t i, SlotId dy) {
-  const LayerRow& row = row_of(layers_[l]);
+  const LayerKind& kind = *layers_[l].kind;
   const Size producer = layers_[l].inputs[i];
   if (producer == LayerSpec::data || !needs_gradient_[producer] ||
-      row.expression.inputs[i].gradient_indices().empty())
+      kind.expression.inputs[i].gradient_indices().empty())
     return no_slot;
-  return row.passes_gradient(layers_[l]) ? dy : new_gradient(producer, at_[l].input_gradients[i]);
+  return kind.passes_gradient(layers_[l]) ? dy : new_gradient(producer, at_[l].input_gradients[i]);
 }
 
 /// Emits a layer part by part and returns the gradient of its keys and values, which go round as in

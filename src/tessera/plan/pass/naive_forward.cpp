@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 
-#include <tessera/nn/layers/layer_row.hpp>
+#include <tessera/nn/layers/layer_kind.hpp>
 #include <tessera/plan/grains.hpp>
 #include <tessera/plan/pass/naive_pass.hpp>
 
@@ -137,7 +137,7 @@ void NaivePass::forward_layer(Size l) {
   Making made{.layer = l, .slots = {next_slot(), 0}};
   made.actions.begin = num_emitted();
   made_[l] = add_output(l, at_[l].output);
-  if (const Size columns = row_of(layer).saved_columns(layer); columns > 0)
+  if (const Size columns = layer.kind->saved_columns(layer); columns > 0)
     saved_[l] = add(layer.name + ".saved", TensorRole::activation, {layer.positions(), columns},
                     at_[l].output, input_.state_type);
   Forward forward{

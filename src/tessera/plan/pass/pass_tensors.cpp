@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 
-#include <tessera/nn/layers/layer_row.hpp>
+#include <tessera/nn/layers/layer_kind.hpp>
 #include <tessera/plan/pass/pass_tensors.hpp>
 #include <tessera/tensor/redistribute_plan.hpp>
 #include <tessera/tensor/transition.hpp>
@@ -133,7 +133,7 @@ void PassTensors::move(SlotId from, SlotId to, std::size_t axis) {
 }
 
 bool PassTensors::rings(const LayerSpec& layer) const {
-  return ring_size() > 1 && !row_of(layer).expression.streamed.empty() &&
+  return ring_size() > 1 && !layer.kind->expression.streamed.empty() &&
          input_.context_attention == ContextAttention::ring;
 }
 

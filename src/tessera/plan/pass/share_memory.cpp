@@ -3,7 +3,7 @@
 #include <numeric>
 #include <utility>
 
-#include <tessera/nn/layers/layer_row.hpp>
+#include <tessera/nn/layers/layer_kind.hpp>
 #include <tessera/plan/pass/passes.hpp>
 
 namespace tessera::detail {
@@ -49,7 +49,7 @@ std::vector<Range> lifetimes(ChunkPass& chunk, std::size_t slots) {
 /// Returns true if the layer of the action before can add its gradient to `sum.to` by itself.
 bool adds_itself(const PlanInput& input, const std::vector<Action>& before, const Accumulate& sum) {
   const auto* layer = before.empty() ? nullptr : std::get_if<Backward>(&before.back());
-  return layer != nullptr && row_of(input.model.layers[layer->layer]).adds_gradient &&
+  return layer != nullptr && input.model.layers[layer->layer].kind->adds_gradient &&
          layer->input_gradients.size() == 1 && layer->input_gradients[0] == sum.from &&
          layer->output_gradient != sum.to && !input.numerics.reproducible;
 }
@@ -68,14 +68,14 @@ void replace_in_place(const PlanInput& input, ChunkPass& chunk, const PassTensor
   };
   const auto visit = [&](const Action& action, Size at, Size begin_of_list) {
     if (const auto* forward = std::get_if<Forward>(&action)) {
-      const int number = row_of(input.model.layers[forward->layer]).in_place_of;
+      const int number = input.model.layers[forward->layer].kind->in_place_of;
       if (number < 0) return;
       const SlotId from = forward->inputs[static_cast<std::size_t>(number)];
       if (alive[from].begin >= begin_of_list &&
           tensors.slot(from).placements == tensors.slot(forward->output).placements)
         replaces(forward->output, from, at);
     } else if (const auto* backward = std::get_if<Backward>(&action)) {
-      if (!row_of(input.model.layers[backward->layer]).gradient_in_place) return;
+      if (!input.model.layers[backward->layer].kind->gradient_in_place) return;
       const SlotId dy = backward->output_gradient;
       for (const SlotId dx : backward->input_gradients)
         if (dx != no_slot && dx != dy && replaces(dx, dy, at)) return;

@@ -31,7 +31,7 @@ struct LossTerm {
   bool in_validation = true;  ///< false: it only guides the training, as a router's balance does
 };
 
-// Defaults of LayerRow.
+// Defaults of LayerKind.
 inline LayerFunctions no_functions(const LayerSpec&) { return {}; }
 inline Size one_at_once(const LayerSpec&) { return 1; }
 inline Size no_scratch(const LayerSpec&, Size) { return 0; }
@@ -39,9 +39,9 @@ inline Size no_columns(const LayerSpec&) { return 0; }
 inline bool always(const LayerSpec&) { return true; }
 inline bool never(const LayerSpec&) { return false; }
 
-/// One kind of layer: what plans must know about it, and its kernels. A kind is one such row and a
-/// function that makes its LayerSpec, in a file of its own.
-struct LayerRow {
+/// One kind of layer: what plans must know about it, and its kernels. Each kind is in a file of its
+/// own, with a function that makes its LayerSpec.
+struct LayerKind {
   std::string_view name;
   /// The computation of the kind. The placements of its tensors follow from it.
   Expression expression;
@@ -103,8 +103,6 @@ struct LayerRow {
   Kernel forward, backward;
 };
 
-inline const LayerRow& row_of(const LayerSpec& layer) { return *layer.kind; }
-
 /// Returns true if a parameter of the layer is a kernel: a factor of matrix products with the first
 /// input, which sum over an index of both. Biases, scales of norms and embeddings are not.
 bool is_kernel(const LayerSpec& layer, std::size_t parameter);
@@ -119,7 +117,7 @@ LayerProducts layer_products(const LayerSpec& layer, Size samples);
 /// Returns true if the first input has class numbers: it has no index of columns. Kernels read them
 /// in BatchFacts::x, because LayerCall::inputs may be rounded to the compute type.
 inline bool reads_classes(const LayerSpec& layer) {
-  return row_of(layer).expression.inputs[0].indices.ends_with(',');
+  return layer.kind->expression.inputs[0].indices.ends_with(',');
 }
 
 }  // namespace tessera
