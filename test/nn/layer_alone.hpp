@@ -50,7 +50,7 @@ struct LayerAlone {
     const Size rows = samples * layer.positions_of(0);
     std::vector<State> classes;
     for (Size i = 0; i < rows; ++i)
-      classes.push_back(static_cast<State>((3 * i + 1) % layer.whole('v')));
+      classes.push_back(static_cast<State>((3 * i + 1) % layer.total('v')));
     call.batch = {to_device<State>(classes, rows, 1), 11, 4, loss.data(), nullptr, State(0.25)};
   }
   LayerAlone(const LayerAlone&) = delete;

@@ -59,8 +59,8 @@ void relative_l2(Size rows, Size cols, const T* p, const StateOf<T>* t, StateOf<
         const double difference = terms ? terms[2 * row.number] : own.difference,
                      target = terms ? terms[2 * row.number + 1] : own.target;
         const double norms = sqrt(difference) * sqrt(target);
-        const double share = terms && difference != 0 ? own.difference / difference : 1;
-        row.once([&]() { s += share * (sqrt(difference) / sqrt(target)); });
+        const double fraction = terms && difference != 0 ? own.difference / difference : 1;
+        row.once([&]() { s += fraction * (sqrt(difference) / sqrt(target)); });
         if (!g) return;
         const double factor = difference == 0 ? 0 : scale / norms;
         T* const out = g + at;
@@ -172,8 +172,8 @@ void cross_entropy(Size rows, Size cols, const T* p, const StateOf<T>* t, StateO
         const Math less = averages ? static_cast<Math>(scale * weight) : scale;
         const Math factor = less / all.sum, largest = all.largest;
         row.for_each(cols, [=](Size j) {
-          const Math share = factor * detail::exp_of_nonpositive(Math(in[j]) - largest);
-          out[j] = j == hit ? share - less : share;
+          const Math slope = factor * detail::exp_of_nonpositive(Math(in[j]) - largest);
+          out[j] = j == hit ? slope - less : slope;
         });
       },
       sum);

@@ -29,7 +29,7 @@ Size whole_blocks(const PlanInput& input, const LayerSpec& layer, std::size_t d)
     const Expression& expression = layer.kind->expression;
     const std::string_view indices = d == 0 ? expression.inputs[0].indices : expression.output;
     const char column = indices[indices.find(',') + 1];
-    const Size groups = dimension_of(column).empty() ? 1 : layer.whole(column);
+    const Size groups = dimension_of(column).empty() ? 1 : layer.total(column);
     return nested_blocks(groups, input.numerics.model_grains);
   }
   if (layer.parameters.empty() || layer.parameters[0].shape.size() != 2) return 1;

@@ -19,7 +19,7 @@ using detail::SampleRows;
 
 Size heads_of(const LayerSpec& layer) { return layer.size("h"); }
 
-Size positions_of(const LayerSpec& layer) { return layer.whole('p'); }
+Size positions_of(const LayerSpec& layer) { return layer.total('p'); }
 Size query_rows(const LayerSpec& layer) {
   return std::min(layer.tiling.queries, positions_of(layer));
 }

@@ -15,7 +15,7 @@ template <class T, class Y>
 void look_up(const LayerCall<T>& call, Y* y) {
   using Math = StateOf<T>;
   const LayerSpec& layer = call.layer;
-  const Size width = layer.out(), context = layer.positions(), classes = layer.whole('v');
+  const Size width = layer.out(), context = layer.positions(), classes = layer.total('v');
   const Range own = layer.part('v');
   const detail::OwnRuns positions(detail::share_of(layer, context));
   const Math* const x = call.batch.x.data();

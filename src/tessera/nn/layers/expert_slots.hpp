@@ -52,8 +52,8 @@ struct ExpertSlots {
     const Size base = capacity / ways, larger = capacity % ways;
     const Size part = number < larger * (base + 1) ? number / (base + 1)
                                                    : larger + (number - larger * (base + 1)) / base;
-    const Range share = balanced_split(capacity, ways, part);
-    return rows.samples * share.begin + sample * share.count + number - share.begin;
+    const Range held = balanced_split(capacity, ways, part);
+    return rows.samples * held.begin + sample * held.count + number - held.begin;
   }
 };
 

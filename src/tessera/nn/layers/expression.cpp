@@ -75,7 +75,7 @@ Size LayerSpec::experts() const {
   const Expression& expression = kind->expression;
   const bool splits = has(expression.output, "e") && has(expression.inputs[0].indices, "e") &&
                       !has(expression.whole, "e");
-  return splits ? whole('e') : 0;
+  return splits ? total('e') : 0;
 }
 
 bool is_kernel(const LayerSpec& layer, std::size_t parameter) {

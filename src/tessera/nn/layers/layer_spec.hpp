@@ -81,9 +81,9 @@ struct LatentDraw {
 /// The global extent of an index of a layer (Expression), and the range of it on this rank. With
 /// zigzag a rank has two runs of positions, and only own.count is valid.
 struct Extent {
-  Size whole;
+  Size total;
   Range own;
-  Extent(Size n) : whole(n), own{0, n} {}  // NOLINT: tables of extents have numbers
+  Extent(Size n) : total(n), own{0, n} {}  // NOLINT: tables of extents have numbers
 };
 
 /// The configuration key that sets how many groups of columns, such as heads, a layer has.
@@ -127,9 +127,9 @@ struct LayerSpec {
     return found == sizes.end() ? Range{0, 1} : found->second.own;
   }
   /// Returns the number of all values of an index.
-  Size whole(char index) const {
+  Size total(char index) const {
     const auto found = sizes.find(index);
-    return found == sizes.end() ? 1 : found->second.whole;
+    return found == sizes.end() ? 1 : found->second.total;
   }
   /// Returns the number of the rank's values of some indices together.
   Size size(std::string_view indices) const {

@@ -53,8 +53,8 @@ void choose_experts(const RoutingNumbers<StateOf<T>>& numbers, Size rows, const 
         row.once([=] { *log_sum = largest + log(sum); });
         constexpr Math smallest = Kokkos::Experimental::norm_min_v<Math>;
         row.for_each(experts, [=](Size e) {
-          const Math share = p[e] / sum;
-          p[e] = share < smallest ? smallest : share;
+          const Math probability = p[e] / sum;
+          p[e] = probability < smallest ? smallest : probability;
         });
 
         // The least chosen logit, and how many of those that equal it are too many.
@@ -126,9 +126,9 @@ struct Admit {
       numbers.chosen[at] = static_cast<Math>(chosen[e]);
       numbers.dropped[at] = static_cast<Math>(chosen[e] - taken[e]);
       numbers.entropy[at] = static_cast<Math>(entropy[e]);
-      const double share =
+      const double chosen_fraction =
           static_cast<double>(chosen[e]) / static_cast<double>(routing.top_k * numbers.positions);
-      loss += routing.balance_weight * static_cast<double>(experts) * share * sum[e];
+      loss += routing.balance_weight * static_cast<double>(experts) * chosen_fraction * sum[e];
     }
     return loss;
   }

@@ -41,7 +41,7 @@ bool shapes_agree(const LayerSpec& layer) {
     for (const Size extent : layer.parameters[p].shape) {
       const std::size_t end = std::min(indices.find(','), indices.size());
       Size product = 1;
-      for (const char index : indices.substr(0, end)) product *= layer.whole(index);
+      for (const char index : indices.substr(0, end)) product *= layer.total(index);
       if (end == 0 || product != extent) return false;
       indices.remove_prefix(std::min(end + 1, indices.size()));
     }
@@ -107,7 +107,7 @@ void separate_roles(ModelSpec& model) {
       for (Size& read : layers[reader].inputs)
         if (read >= made) ++read;
     layers[l].inputs.push_back(made);
-    layers[l].sizes.emplace('t', layers[l].whole('p'));
+    layers[l].sizes.emplace('t', layers[l].total('p'));
   }
 }
 

@@ -39,7 +39,7 @@ void check_context(const PlanInput& input, const LayerSpec& layer, const Layout&
         input, fmt::format("the {} layer {} {}", layer.kind->name, layer.name,
                            has_positions ? "needs whole samples" : "has one position per sample"));
   if (!along.output.is_shard(1)) return;
-  const Size groups = layer.whole(along.split[0]) / input.mesh.size_of("model");
+  const Size groups = layer.total(along.split[0]) / input.mesh.size_of("model");
   if (groups % input.mesh.size_of("context") == 0) return;
   const std::string with = attends(input.model)
                                ? fmt::format("with distributed.context_attention = \"{}\" ",

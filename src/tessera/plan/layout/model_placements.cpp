@@ -173,7 +173,7 @@ class Chooser {
   void check_groups(const LayerSpec& layer, const Layout& along) const {
     const GroupsKey& key = layer.groups;
     if (key.name.empty() || along.split.empty() || splits_rows(along)) return;
-    const Size ranks = input_.mesh.size_of("model"), count = layer.whole(along.split[0]);
+    const Size ranks = input_.mesh.size_of("model"), count = layer.total(along.split[0]);
     if (count % ranks == 0) return;
     throw ConfigError(key.name, std::to_string(key.value),
                       "{}must be a multiple of the {} ranks of the mesh axis model",

@@ -45,7 +45,7 @@ Cuts cuts_of_parameter(const MeshShape& mesh, const LayerSpec& layer,
     const auto dimension = static_cast<std::size_t>(along.parameters[p].dim());
     cuts.push_back({dimension,
                     {*mesh.find(mesh_axes[a].name)},
-                    layer.parameters[p].shape[dimension] / layer.whole(along.split[0])});
+                    layer.parameters[p].shape[dimension] / layer.total(along.split[0])});
   }
   return cuts;
 }
