@@ -82,9 +82,10 @@ void Engine<T>::message(const Message& message, const Microbatch<State>& batch) 
 template <class T>
 template <class E>
 Matrix<const E> Engine<T>::in_loss_shape(const Matrix<const E>& all, Size samples) const {
-  if (plan_.input.loss == LossKind::cross_entropy) return all;
-  const Size cols = samples == 0 ? 0 : static_cast<Size>(all.size()) / samples;
-  return alias_matrix(all.data(), samples, cols);
+  const Size positions = samples == 0 ? 0 : static_cast<Size>(all.extent(0)) / samples;
+  const LossShape shape =
+      loss_shape(plan_.input.loss, samples, positions, static_cast<Size>(all.extent(1)));
+  return alias_matrix(all.data(), shape.rows, shape.cols);
 }
 
 /// Returns the divisor of the sum of losses: the count of the whole batch, so that the gradients of
