@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <limits>
-#include <variant>
 
 #include <fmt/format.h>
 
@@ -41,19 +40,12 @@ std::vector<double> backward_shares(const std::vector<LayerSpec>& layers) {
   return shares;
 }
 
-/// Returns true if two layers of the model do the same work. Layers of one kind have the same
-/// settings, but for the activation.
+/// Returns true if two layers of the model do the same work.
 bool do_the_same(const Plan& outline, std::size_t a, std::size_t b) {
   const LayerSpec &one = outline.input.model.layers[a], &other = outline.input.model.layers[b];
-  if (one.kind != other.kind || outline.placements[a] != outline.placements[b]) return false;
-  const auto *activation = std::get_if<Activation>(&one.settings),
-             *of_other = std::get_if<Activation>(&other.settings);
-  if (activation != nullptr && of_other != nullptr && *activation != *of_other) return false;
-  const auto are_equal = [](const auto& index, const auto& other_index) {
-    return index.first == other_index.first && index.second.whole == other_index.second.whole;
-  };
-  return (one.inputs[0] == LayerSpec::data) == (other.inputs[0] == LayerSpec::data) &&
-         std::ranges::equal(one.sizes, other.sizes, are_equal);
+  return one.kind == other.kind && one.sizes == other.sizes && one.settings == other.settings &&
+         (one.inputs[0] == LayerSpec::data) == (other.inputs[0] == LayerSpec::data) &&
+         outline.placements[a] == outline.placements[b];
 }
 
 /// Seconds of one microbatch in a chunk of layers: forward, and backward for the stage before.

@@ -52,6 +52,7 @@ struct FourierGrid {
   Size width = 0;  ///< channels
   /// Number of modes that are kept.
   Size num_modes() const { return 2 * modes * modes; }
+  friend bool operator==(const FourierGrid&, const FourierGrid&) = default;
 };
 
 /// How a layer that mixes positions gets those of the other ranks of the mesh axis `context`.
@@ -70,12 +71,14 @@ struct Routing {
   Size top_k = 1;                           ///< experts that a position chooses
   Size capacity = 1;                        ///< positions of a sample that an expert takes
   double balance_weight = 0, z_weight = 0;  ///< factors of the terms of the loss
+  friend bool operator==(const Routing&, const Routing&) = default;
 };
 
 /// The draws of reparameterize().
 struct LatentDraw {
   double loss_weight = 0;  ///< factor of the term of the loss
   std::uint64_t seed = 0;
+  friend bool operator==(const LatentDraw&, const LatentDraw&) = default;
 };
 
 /// The global extent of an index of a layer (Expression), and the range of it on this rank. With
@@ -84,6 +87,7 @@ struct Extent {
   Size total;
   Range own;
   Extent(Size n) : total(n), own{0, n} {}  // NOLINT: tables of extents have numbers
+  friend bool operator==(const Extent&, const Extent&) = default;
 };
 
 /// The configuration key that sets how many groups of columns, such as heads, a layer has.
