@@ -9,8 +9,7 @@ launcher=("$@")
 source "$(dirname "$0")/../../app/script_support.sh"
 
 begin machine
-launch calibrate -o here.toml --gemm-size 64
-expect_code 0
+succeeds calibrate -o here.toml --gemm-size 64
 for key in name memory_bytes memory_bytes_per_second kernel_seconds function_seconds half_rate_side block_byte_seconds product_overlap overlap \
   float32 float64 bfloat16 float16 latency_seconds rendezvous_seconds eager_bytes bytes_per_second; do
   grep -qE "^$key = (\"here\"|[0-9.e+-]+)( |\$)" "$here/here.toml" || fail "$key is missing: $(cat "$here/here.toml")"
@@ -22,21 +21,17 @@ grep -q '^Simulated on machine here' "$out" || fail "simulated something else: $
 
 # An existing file is kept.
 before=$(cksum < "$here/here.toml")
-launch calibrate -o here.toml --gemm-size 64
-expect_code 1
+ends_with 1 calibrate -o here.toml --gemm-size 64
 grep -q -- '-o = here.toml: exists' "$err" || fail "stderr: $(cat "$err")"
 [ "$(cksum < "$here/here.toml")" = "$before" ] || fail "the file was changed"
-launch calibrate -o none/here.toml --gemm-size 64
-expect_code 1
-launch calibrate -o other.toml --gemm-size 0
-expect_code 1
+ends_with 1 calibrate -o none/here.toml --gemm-size 64
+ends_with 1 calibrate -o other.toml --gemm-size 0
 expect_files here.toml results
 
 # run predicts each case as simulate does, and names the machine.
 begin given_machine
 machine=$work/machine/here.toml
-launch run "$study" --machine "$machine" -o results
-expect_code 0
+succeeds run "$study" --machine "$machine" -o results
 count=0
 for result in "$here"/results/cases/*/result.json; do
   count=$((count + 1))
@@ -51,18 +46,15 @@ done
   fail "the launch has no machine file"
 # A machine file with too few ranks for a case is rejected.
 sed "s/^ranks = $ranks/ranks = 1/" "$machine" > "$here/small.toml"
-launch run "$study" --machine small.toml -o smaller
-expect_code 1
+ends_with 1 run "$study" --machine small.toml -o smaller
 grep -qx 'tessera: error: mesh = data=2: needs 2 ranks; machine here has 1' "$err" || fail "stderr: $(cat "$err")"
 [ ! -e "$here/smaller" ] || fail "results were written all the same"
-launch run "$study" --machine missing.toml -o smaller
-expect_code 1
+ends_with 1 run "$study" --machine missing.toml -o smaller
 grep -q '^tessera: error: missing.toml: cannot be read' "$err" || fail "stderr: $(cat "$err")"
 
 # Without a file, run measures the machine with the ranks of each case; simulate takes the file that it kept.
 begin measured_machine
-launch run "$study" -o results
-expect_code 0
+succeeds run "$study" -o results
 for n in 0 1; do
   [ "$("$json_get" "$here"/results/launches/*.json /machines/$n/machine)" = measured-2-ranks ] || continue
   "$json_get" "$here"/results/launches/*.json /machines/$n/file > "$here/measured.toml"
@@ -75,8 +67,7 @@ done
 
 launcher=()
 begin one_rank
-launch calibrate -o here.toml
-expect_code 1
+ends_with 1 calibrate -o here.toml
 grep -q 'calibrate needs 2 ranks or more' "$err" || fail "stderr: $(cat "$err")"
 expect_files
 

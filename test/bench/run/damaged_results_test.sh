@@ -11,8 +11,7 @@ source "$(dirname "$0")/../../app/script_support.sh"
 
 begin sound
 sed 's/^rounds = .*/rounds = 6/' "$(dirname "$0")/small_study.toml" > "$here/study.toml"
-launch run study.toml -o results
-expect_code 0
+succeeds run study.toml -o results
 "$damage_results" "$here/results" "$here/study.toml" > "$here/damages" 2>&1 ||
   fail "$(grep -av ' rejected$' "$here/damages" | head -20; tail -1 "$here/damages")"
 tail -1 "$here/damages"
@@ -59,26 +58,20 @@ expect_named study.json 'must hold a JSON object'
 begin compared
 cp -r "$work/sound/results" "$here/before"
 launcher=()
-launch compare before before --json out.json
-expect_code 0
+succeeds compare before before --json out.json
 expect_line '4 indistinguishable'
 grep -q '"regressed": false' "$here/out.json" || fail "$(cat "$here/out.json")"
 damage "$journal" '0,/"status":"ok"/s//"status":"failed"/; 0,/"exit_code":0/s//"exit_code":5/'
-launch compare before results --json out.json
-expect_code 2
+ends_with 2 compare before results --json out.json
 grep -q '"regressed": true' "$here/out.json" || fail "$(cat "$here/out.json")"
-launch compare results before
-expect_code 0
+succeeds compare results before
 damage study.json ''
 sed -i 's/"label": "/&another /' "$here"/results/study.json
 sed -i 's/"label":"/&another /' "$here/results/$journal"
-launch compare before results
-expect_code 1
-expect_one_error "before and results have no case in common"
+rejects "before and results have no case in common" compare before results
 damage study.json ''
 sed -i 's/"batch_size":/&1/' "$here/results/$journal"
-launch compare before results
-expect_code 1
+ends_with 1 compare before results
 expect_line '4 different work'
 expect_one_error "no case can be compared"
 

@@ -13,8 +13,7 @@ source "$(dirname "$0")/../../app/script_support.sh"
 begin skipped
 wrong=(--small --set model.transformer.blocks=1)
 listed=$("$program" list "$inputs/models.toml" "${wrong[@]}" | grep -c ' skipped$')
-launch run "$inputs/models.toml" "${wrong[@]}" -o results
-expect_code 0
+succeeds run "$inputs/models.toml" "${wrong[@]}" -o results
 [ "$listed" -eq 9 ] || fail "the list skips $listed cases"
 [ "$(grep -l '"status": "skipped"' "$here"/results/cases/*/result.json | wc -l)" -eq "$listed" ] ||
   fail "the launch does not skip those of the list"
@@ -27,12 +26,10 @@ machine=$inputs/machines/gpu_cluster.toml
 sed '/^\[\[network\]\]/,$d' "$machine" > "$here/one_rank.toml"
 : > "$here/no_machine.toml"
 for file in missing no_machine one_rank; do
-  launch run "$tests/small_study.toml" -o results --machine "$file.toml"
-  expect_code 1
+  ends_with 1 run "$tests/small_study.toml" -o results --machine "$file.toml"
   grep -q '^tessera: error: ' "$err" || fail "no error with $file"
   expect_files no_machine.toml one_rank.toml
 done
-launch run "$tests/small_study.toml" -o results --machine "$machine"
-expect_code 0
+succeeds run "$tests/small_study.toml" -o results --machine "$machine"
 
 conclude

@@ -22,12 +22,10 @@ study_run --inject throw@1 --set limits.case_seconds=5.0 --case "$(id data-data2
 [ "$code" -ne 0 ] || fail "exit code 0"
 expect_result FAIL
 expect_reason failed 'rank 1: unexpected: thrown by --inject'
-study_run --resume
-expect_code 1
+study_ends 1 --resume
 expect_result FAIL
 expect_statuses "1 failed 3 ok"
-study_run --resume --retry failed
-expect_code 0
+study_ends 0 --resume --retry failed
 expect_result PASS
 expect_statuses "4 ok"
 grep -qs '"status":"failed"' "$here"/results/launches/*.journal || fail "the failed round is gone"
@@ -41,28 +39,24 @@ expect_reason failed 'thrown by --inject'
 
 # A fault on a rank that the launch does not have is rejected.
 study no_such_rank
-study_run --inject stall@2
-expect_code 1
+study_ends 1 --inject stall@2
 grep -q -- '--inject = @2: the launch has ranks 0 to 1' "$err" || fail "stderr: $(cat "$err")"
 
 # A rank stalls: the watchdog names it.
 study stalls
-study_run --inject stall@1 --set limits.case_seconds=4.0 --case "$(id data-data2-b16)"
-expect_code 5
+study_ends 5 --inject stall@1 --set limits.case_seconds=4.0 --case "$(id data-data2-b16)"
 expect_result FAIL
 expect_reason timeout 'missing: rank 1'
 
 # No rank waits for a rank that stalls alone: the time limit of the case ends it.
 study stalls_alone
-study_run --inject stall@0 --set limits.case_seconds=2.0 --case "$(id data-data1-b16)"
-expect_code 5
+study_ends 5 --inject stall@0 --set limits.case_seconds=2.0 --case "$(id data-data1-b16)"
 expect_result FAIL
 expect_reason timeout 'warm-up: .*a case at .* has waited'
 
 # A slow case ends by itself, and the study continues.
 study slow
-study_run --set training.num_epochs=1000000 --set limits.case_seconds=0.3
-expect_code 4
+study_ends 4 --set training.num_epochs=1000000 --set limits.case_seconds=0.3
 expect_statuses "4 timeout"
 expect_reason timeout 'limit of 0.3 s'
 
@@ -72,14 +66,12 @@ printf '[checkpoint]\ndirectory = "saves"\n' >> "$here/study.toml"
 case=$(id data-data2-b16)
 mkdir -p "$here/saves/$case/other"
 touch "$here/saves/$case/other/step_0000000001.safetensors"
-study_run --case "$case"
-expect_code 0
+study_ends 0 --case "$case"
 [ "$(cd "$here/saves/$case" && find . -type f)" = ./other/step_0000000001.safetensors ] || fail "has $(find "$here/saves")"
 
 # Training that diverges is invalid, not slow.
 study diverges
-study_run --set training.learning_rate=1e6 --set optimizer.kind=sgd --set training.num_epochs=20
-expect_code 2
+study_ends 2 --set training.learning_rate=1e6 --set optimizer.kind=sgd --set training.num_epochs=20
 expect_result INVALID
 expect_statuses "4 invalid"
 expect_reason invalid 'the loss of step [0-9]+ is not finite'
@@ -87,22 +79,19 @@ expect_reason invalid 'the loss of step [0-9]+ is not finite'
 
 # A loss outside the tolerance is invalid. Sums of floats in another order differ by more than 1e-30.
 study tolerance
-study_run --set verify.tolerance=1e-30
-expect_code 2
+study_ends 2 --set verify.tolerance=1e-30
 expect_reason invalid 'relative difference'
 
 # A plan above the memory limit is "oom" without a run.
 study memory
-study_run --set limits.memory_bytes=4000
-expect_code 77
+study_ends 77 --set limits.memory_bytes=4000
 expect_statuses "4 oom"
 expect_reason oom 'needs .* per rank, but the limit is 3.91 KiB'
 
 # A failed allocation ends the case as "oom", and the study continues.
 study out_of_memory
 sed -i 's/^samples = 64/samples = 4_000_000_000_000/' "$here/study.toml"
-study_run
-expect_code 3
+study_ends 3
 expect_result FAIL
 expect_statuses "4 oom"
 expect_reason oom 'out of memory'
@@ -111,28 +100,22 @@ expect_reason oom 'out of memory'
 study small_launch
 several=("${launcher[@]}")
 launcher=()
-study_run
-expect_code 77
+study_ends 77
 expect_result PARTIAL
 expect_statuses "2 ok 2 pending"
-study_run --resume --dry-run
-expect_code 0
+study_ends 0 --resume --dry-run
 grep -q '0 of 4 cases would run' "$out" || fail "a dry run of one rank: $(cat "$out")"
 launcher=("${several[@]}")
-study_run --resume
-expect_code 0
+study_ends 0 --resume
 expect_statuses "4 ok"
-study_run
-expect_code 1
+study_ends 1
 grep -qF -- 'use --resume to continue' "$err" || fail "nothing says how to continue"
 
 # With two launches per case, a case has the rounds of both, and a third launch runs nothing.
 study launches
 twice=(--set measure.launches=2)
-study_run "${twice[@]}"
-expect_code 0
-study_run "${twice[@]}" --resume
-expect_code 0
+study_ends 0 "${twice[@]}"
+study_ends 0 "${twice[@]}" --resume
 for result in "$here"/results/cases/*/result.json; do
   [ "$("$json_get" "$result" /launches)" = 2 ] || fail "$result was not measured by two launches"
   [ "$("$json_get" "$result" /rounds | grep -o '"at":' | wc -l)" -eq 4 ] || fail "$result has not the rounds of both"
@@ -160,15 +143,13 @@ launcher=()
 # the case up while the other runs it does no harm.
 study same_case
 begin_other --case "$small"
-study_run "${shared[@]}" --resume --case "$small"
-expect_code 0
+study_ends 0 "${shared[@]}" --resume --case "$small"
 wait $job
 [ "$(rounds "$small")" -eq 4 ] || fail "the case has $(rounds "$small") rounds of 4"
 [ "$("$json_get" "$here/results/cases/$small/result.json" /launches)" = 2 ] || fail "not of two launches"
 study given_up_at_once
 begin_other --case "$small"
-study_run "${shared[@]}" --resume --give-up 1 --case "$small"
-expect_code 5
+study_ends 5 "${shared[@]}" --resume --give-up 1 --case "$small"
 expect_reason failed 'launches that ended during it: 1'
 wait $job
 expect_statuses "1 ok 3 pending"
@@ -181,8 +162,7 @@ study full
 code=$?
 [ $code -ne 0 ] || fail "wrote everything"
 [ "$(grep -c '^tessera: error: .*: File too large$' "$err")" -eq 1 ] || fail "says $(cat "$err")"
-study_run --resume
-expect_code 77
+study_ends 77 --resume
 expect_statuses "2 ok 2 pending"
 
 # Results need no locks. A line of which only a part was written, and results that are damaged, are written anew.
@@ -195,8 +175,7 @@ rm "$here/results/summary.json"
 echo '{' > "$here/results/cases/$small/result.json"
 study_run --resume --dry-run --case "$small"
 grep -q "^$small.* run" "$out" || fail "the torn round does not count as begun: $(cat "$out")"
-study_run --resume --case "$small"
-expect_code 0
+study_ends 0 --resume --case "$small"
 expect_statuses "1 ok 3 pending"
 [ "$(rounds "$small")" -eq 3 ] || fail "the case has $(rounds "$small") rounds of 3"
 
@@ -249,8 +228,7 @@ until finished; do
   done
 done
 echo "finished after $attempt kills"
-study_run "${longer[@]}" --resume
-expect_code 0
+study_ends 0 "${longer[@]}" --resume
 [ "$(table)" = "$expected" ] || fail "the tables differ: $(diff <(echo "$expected") <(table))"
 [ "$(wc -l <<< "$expected")" -eq 5 ] || fail "not all cases are in the table"
 "$check_results" "$here/results" > "$here/check" || fail "$(cat "$here/check")"

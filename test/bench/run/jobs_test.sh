@@ -17,8 +17,7 @@ done
 # write_jobs ARGUMENT...: writes jobs, and checks their syntax.
 write_jobs() {
   local script
-  launch jobs study.toml -o jobs --ranks-per-node 2 "$@"
-  expect_code 0
+  succeeds jobs study.toml -o jobs --ranks-per-node 2 "$@"
   for script in "$here"/jobs/*.sh; do
     bash -n "$script" || fail "$script does not parse"
     if command -v shellcheck > /dev/null; then shellcheck "$script" || fail "$script"; fi
@@ -99,13 +98,11 @@ expect_statuses "1 ok 3 pending"
 # rank ends its job step.
 expect_gpus() {
   begin "gpus-$1"
-  launch jobs "$inputs/quick_study.toml" --scheduler "$1" --ranks-per-node 2 --ranks 8 --strategy fsdp --gpus -o jobs
-  expect_code 0
+  succeeds jobs "$inputs/quick_study.toml" --scheduler "$1" --ranks-per-node 2 --ranks 8 --strategy fsdp --gpus -o jobs
   for text in "${@:2}"; do
     grep -qF -- "$text" "$here/jobs/ranks-8.sh" || fail "no '$text' in $(head -20 "$here/jobs/ranks-8.sh")"
   done
-  launch jobs "$inputs/quick_study.toml" --scheduler "$1" --ranks-per-node 2 --ranks 8 --strategy fsdp -o without
-  expect_code 0
+  succeeds jobs "$inputs/quick_study.toml" --scheduler "$1" --ranks-per-node 2 --ranks 8 --strategy fsdp -o without
   grep -qE 'gpus-per|ngpus' "$here"/without/ranks-*.sh && fail "requests GPUs unasked"
   grep -q -- ' --ranks 8 --strategy fsdp ' "$here"/jobs/ranks-8.sh || fail "launches do not get what was asked for"
 }
@@ -115,20 +112,12 @@ expect_gpus flux '# flux: --gpus-per-slot=1' '--gpus-per-task=1 -o gpu-affinity=
 expect_gpus pbs ':ompthreads=1:ngpus=2' '#PBS -N quick_study-ranks-8' ':excl'
 
 study wrong
-# rejects PIECE ARGUMENT...: the command fails with one line that contains PIECE.
-rejects() {
-  local piece=$1
-  shift
-  launch jobs study.toml "$@"
-  expect_code 1
-  expect_one_error "$piece"
-}
-good=(--scheduler slurm --ranks-per-node 2 -o jobs)
-rejects '--scheduler is required' -o jobs
-rejects 'needs --ranks-per-node' --scheduler slurm -o jobs
-rejects '--ranks-per-node: 0 must be a whole number of at least 1' --scheduler slurm --ranks-per-node 0 -o jobs
-rejects '-o = .: must be a new or empty directory' --scheduler slurm --ranks-per-node 2 -o .
-rejects 'must be a path without spaces' --scheduler slurm --ranks-per-node 2 -o 'a b'
+good=(jobs study.toml --scheduler slurm --ranks-per-node 2 -o jobs)
+rejects '--scheduler is required' jobs study.toml -o jobs
+rejects 'needs --ranks-per-node' jobs study.toml --scheduler slurm -o jobs
+rejects '--ranks-per-node: 0 must be a whole number of at least 1' jobs study.toml --scheduler slurm --ranks-per-node 0 -o jobs
+rejects '-o = .: must be a new or empty directory' jobs study.toml --scheduler slurm --ranks-per-node 2 -o .
+rejects 'must be a path without spaces' jobs study.toml --scheduler slurm --ranks-per-node 2 -o 'a b'
 rejects '--max-time = 1: must be at least 3, the minutes that a case may take' "${good[@]}" --max-time 1
 printf '#!/bin/sh\n#SBATCH -n @rank@\n@run@\n' > "$here/site.template"
 rejects '--template = site.template:2: unknown placeholder @rank@; must be one of @cpus_per_node@,' "${good[@]}" \

@@ -16,8 +16,7 @@ ulimit -S -v $address_space
 
 # A study of up to 131,072 ranks, with its references.
 begin study
-launch simulate "$inputs/simulated.toml" --machine "$machine" -o results
-expect_code 0
+succeeds simulate "$inputs/simulated.toml" --machine "$machine" -o results
 grep -q '^Simulated on machine gpu_cluster: nothing was measured$' "$out" || fail "stdout does not say what it is"
 [ ! -e "$here/results/figures_of_merit.txt" ] || fail "figures of merit of nothing"
 tail -1 "$out" | grep -qE '^RESULT: PASS 30 ok ' || fail "ended with '$(tail -1 "$out")'"
@@ -36,26 +35,21 @@ done
 [ "$(head -1 "$here/results/cases.csv" | tr , '\n' | tail -1)" = simulated ] || fail "cases.csv does not tell"
 
 # Simulated results are neither overwritten nor resumed.
-launch simulate "$inputs/simulated.toml" --machine "$machine" -o results
-expect_code 1
+ends_with 1 simulate "$inputs/simulated.toml" --machine "$machine" -o results
 
 begin memory
 sed 's/^memory_bytes = .*/memory_bytes = 3_000_000_000/' "$machine" > "$here/small.toml"
-launch simulate "$inputs/simulated.toml" --machine small.toml -o results --set data.samples=1048576 \
+succeeds simulate "$inputs/simulated.toml" --machine small.toml -o results --set data.samples=1048576 \
   --set model.transformer.blocks=4
-expect_code 0
 grep -q ' oom ' "$out" || fail "no case is too large"
 grep -h '"reason"' "$here"/results/cases/*/result.json | grep -q 'the limit is 2.79 GiB' || fail "no reason given"
 
 # Counts that would take forever or fill memory are rejected in one line.
 begin huge
-launch jobs "$inputs/quick_study.toml" --scheduler slurm --ranks-per-node 268435456 -o jobs
-expect_code 0
+succeeds jobs "$inputs/quick_study.toml" --scheduler slurm --ranks-per-node 268435456 -o jobs
 for count in measure.launches=1099511627776 measure.rounds=1099511627776 measure.checkpoints=4611686018427387904 \
   measure.gemm_size=2147483647 measure.max_steps=4611686018427387904; do
-  launch list "$inputs/quick_study.toml" --set $count
-  expect_code 1
-  expect_one_error "must be at most"
+  rejects "must be at most" list "$inputs/quick_study.toml" --set $count
 done
 for study in strong_scaling strategies; do
   for count in data.samples training.batch_size training.microbatches training.num_epochs verify.steps verify.ranks; do
@@ -73,32 +67,21 @@ mkdir -p "$here/prefix/bin" "$here/prefix/share/tessera/inputs" "$here/mine"
 cp "$program" "$here/prefix/bin"
 cp "$inputs/large.toml" "$here/prefix/share/tessera/inputs"
 cp "$inputs/strong_scaling.toml" "$here/mine/study.toml"
-launch list mine/study.toml
-expect_code 1
-expect_one_error 'mine/large.toml'
+rejects 'mine/large.toml' list mine/study.toml
 (cd "$here" && prefix/bin/tessera-bench simulate mine/study.toml --machine "$machine" -o results --ranks 8,64,512 \
   --strategy fsdp,zero1) > "$out" 2> "$err" || fail "$(cat "$err")"
 [ "$(tail -n +2 "$here/results/cases.csv" | cut -d, -f5,7 | sort -u | xargs)" = \
   "fsdp,512 fsdp,64 fsdp,8 zero1,512 zero1,64 zero1,8" ] || fail "other cases: $(cat "$out")"
 [ "$("$json_get" "$here/results/summary.json" /cases/0/baseline_ranks)" = 8 ] || fail "no baseline"
-launch list "$inputs/strong_scaling.toml" --strategy zero4
-expect_code 1
-expect_one_error '--strategy = zero4: must be one of data, '
-launch list "$inputs/strong_scaling.toml" --ranks 8,0
-expect_code 1
-expect_one_error '--ranks: 0 must be a whole number of at least 1'
+rejects '--strategy = zero4: must be one of data, ' list "$inputs/strong_scaling.toml" --strategy zero4
+rejects '--ranks: 0 must be a whole number of at least 1' list "$inputs/strong_scaling.toml" --ranks 8,0
 printf '[[grid]]\nmesh = "data=2"\n' > "$here/mesh.toml"
-launch list mesh.toml --ranks 3
-expect_code 0
+succeeds list mesh.toml --ranks 3
 grep -q '^data-data3-' "$out" || fail "the mesh stays: $(cat "$out")"
 
 begin wrong
-launch simulate "$inputs/simulated.toml" --machine missing.toml -o results
-expect_code 1
-expect_one_error 'missing.toml'
-launch simulate "$inputs/simulated.toml" -o results
-expect_code 1
-expect_one_error '--machine is required'
+rejects 'missing.toml' simulate "$inputs/simulated.toml" --machine missing.toml -o results
+rejects '--machine is required' simulate "$inputs/simulated.toml" -o results
 expect_files
 
 conclude

@@ -12,8 +12,7 @@ begin "$(basename "$study" .toml)"
 # Most of the time of a small study goes into measuring the machine: one does, and those of types that the file leaves out.
 machine=(--machine "$(dirname "$study")/machines/cpu_cluster.toml")
 case $study in */quick_study.toml | */gpu_steps.toml | */precision.toml) machine=() ;; esac
-launch run "$study" --small --trace --fom -o results ${machine[@]+"${machine[@]}"}
-expect_code 0
+succeeds run "$study" --small --trace --fom -o results ${machine[@]+"${machine[@]}"}
 grep -qE '^RESULT: PASS ' "$out" || fail "the study did not pass: $(tail -20 "$out")"
 [ "$(tail -1 "$out" | cut -d' ' -f1)" = RESULT: ] || fail "RESULT is not the last line"
 "$check_results" "$here/results" || fail "the results are not as described"
@@ -42,8 +41,7 @@ done
 # A second run runs nothing, and ends with the same result. One study shows it.
 [[ $study == */quick_study.toml ]] || conclude
 first=$(grep '^RESULT' "$out")
-launch run "$study" --small -o results --resume
-expect_code 0
+succeeds run "$study" --small -o results --resume
 if grep -q '^FOM' "$out"; then fail "figures of merit without --fom"; fi
 [ "$(grep '^RESULT' "$out")" = "$first" ] || fail "resumed: $(grep '^RESULT' "$out"), before: $first"
 if grep -qE ' round [0-9]+/' "$err"; then fail "a finished study ran something again"; fi

@@ -15,6 +15,11 @@ study() {
 # study_run ARGUMENTS...: runs it on a machine from a file, which saves the time to measure this one.
 machine=$(cd "$tests/../../../inputs/machines" && pwd)/cpu_cluster.toml
 study_run() { launch run study.toml -o results --machine "$machine" "$@"; }
+# study_ends CODE ARGUMENTS...: runs it, and checks its exit code.
+study_ends() {
+  study_run "${@:2}"
+  expect_code "$1"
+}
 
 # id CASE [OPTION...]: prints the whole id of a case of $here/study.toml.
 id() { "$program" list "$here/study.toml" "${@:2}" | awk -v case="$1-" 'index($1, case) == 1 { print $1 }'; }
