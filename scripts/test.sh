@@ -10,7 +10,7 @@ Installs missing dependencies (see scripts/setup.sh), then builds and runs
   asan: the unit tests on 1 and 2 ranks with address and undefined-behaviour sanitizers, in build/asan,
   cuda, if nvcc is installed, for GPUs of TESSERA_CUDA_ARCH (HOPPER90): all tests in build/cuda if there is a GPU;
     otherwise all device code compiles, and the command links and starts, in build/cuda-compile.
-While the tests of a part run, the next part is built with the processor time that they leave; its output is in
+While the tests of a part run, the next parts are built with the processor time that they leave; their output is in
 build/PART.log. Test counts of each part are printed at the end. The exit code is nonzero if anything failed.
 
   --only PART       release, asan, cuda, or style: the tests of release that need no build (format, clang-tidy,
@@ -62,14 +62,23 @@ build_part() {
   esac
 }
 
-# Builds the part in the background, in a process group of its own, which ends with the script.
+# Builds parts one after another in the background, in a process group of its own, which ends with the script. The exit
+# code of each build is a line of the file descriptor $builds.
 build_beside_tests() {
-  say "Building $1 as well; see build/$1.log"
   set -m
-  (renice -n 19 -p "$BASHPID" >/dev/null; build_part "$1") >"build/$1.log" 2>&1 &
-  builder=$!
+  coproc builder {
+    renice -n 19 -p "$BASHPID" >/dev/null
+    set +e
+    for part in "$@"; do
+      (set -e; build_part "$part") >"build/$part.log" 2>&1
+      echo $?
+    done
+  }
   set +m
-  trap 'kill -- "-$builder" 2>/dev/null || true' EXIT
+  # shellcheck disable=SC2154  # set by coproc, and forgotten when the builder ends
+  builders=$builder_PID
+  exec {builds}<&"${builder[0]}"
+  trap 'kill -- "-$builders" 2>/dev/null || true' EXIT
 }
 
 # test_part PRESET LOG [option...]: two tests run at a time for each core, because many mostly wait.
@@ -81,10 +90,13 @@ test_part() {
 results=
 status=0
 build_part "${parts[0]}" && built=0 || built=$?
+if ((${#parts[@]} > 1)); then build_beside_tests "${parts[@]:1}"; fi
 for ((i = 0; i < ${#parts[@]}; ++i)); do
   part=${parts[i]}
-  if ((i > 0)); then wait "$builder" && built=0 || built=$?; fi
-  if ((i + 1 < ${#parts[@]})); then build_beside_tests "${parts[i + 1]}"; fi
+  if ((i > 0)); then
+    say "Waiting for the build of $part; see build/$part.log"
+    read -r built <&"$builds" || built=1
+  fi
   if ((built != 0)); then
     if ((i > 0)); then tail -n 40 "build/$part.log"; fi
     results+=$(printf '\n%-13s the build failed' "$part")

@@ -66,7 +66,7 @@ struct SharedRows {
   template <class F>
   KOKKOS_INLINE_FUNCTION void for_each_position(Size sample, const F& f) const {
     for (Size i = 0; i < runs(); ++i) {
-      const SampleRows of = run(sample, i < share.parts ? 2 * i : 2 * (runs() - i) - 1);
+      const SampleRows of = run(sample, i < parts.count ? 2 * i : 2 * (runs() - i) - 1);
       for (Size row = of.begin; row < of.end(); ++row) f(row);
     }
   }
