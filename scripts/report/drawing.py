@@ -54,7 +54,8 @@ def log_axis(axis, which, show, ticks=None, most=5):
 def rank_axis(panel, ranks):
     """Gives an axis the numbers of ranks as ticks, or as many of them as have room for their digits."""
     ranks = sorted(ranks)
-    panel.set(xlabel="ranks", xlim=(0.85 * ranks[0], ranks[-1] / 0.85))
+    room = max(1.18, (ranks[-1] / ranks[0]) ** 0.04)  # for marks at the ends
+    panel.set(xlabel="ranks", xlim=(ranks[0] / room, ranks[-1] * room))
     span, kept = math.log(ranks[-1] / ranks[0]) or 1, []
     for one in ranks:
         room = 0.04 + 0.014 * (len(count(one)) + len(count(kept[-1]))) if kept else 0  # part of the axis
