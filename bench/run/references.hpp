@@ -16,7 +16,7 @@
 
 namespace tessera::bench {
 
-/// What a case is compared with, or the reason why there is nothing.
+/// The reference of a case, or the reason why it has none.
 struct FoundReference {
   std::optional<Reference> reference{};
   std::string problem{};  ///< why the case has no reference
