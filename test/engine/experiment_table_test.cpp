@@ -52,6 +52,24 @@ Experiment transformer() {
   return setup;
 }
 
+/// The transformer as Llama has it; two heads share keys.
+Experiment llama() {
+  Experiment setup = transformer();
+  TransformerConfig& model = setup.model.transformer;
+  setup.model.mlp.activation = Activation::silu;
+  setup.model.mlp.bias = false;
+  model.norm = NormKind::rms_norm;
+  model.positions = Positions::rope;
+  model.rope = {.theta = 100, .factor = 2, .original_context = 5};
+  model.kv_heads = model.heads;
+  model.heads *= 2;
+  model.width *= 2;
+  model.qk_norm = true;
+  model.feed_forward = FeedForward::gated;
+  model.inner_width = 12 * ranks();
+  return setup;
+}
+
 Experiment experts() {
   Experiment setup = transformer();
   TransformerConfig& model = setup.model.transformer;
@@ -96,9 +114,10 @@ struct Row {
   bool splits_rows = true;        ///< sequence parallelism splits rows of some layer
 };
 
-const std::array<Row, 7> rows{{{"mlp", mlp},
+const std::array<Row, 8> rows{{{"mlp", mlp},
                                {"residual_mlp", residual_mlp},
                                {"transformer", transformer, true},
+                               {"llama", llama, true},
                                {"experts", experts, true, true},
                                {"vae", vae},
                                {"pinn", pinn, false, false, false},

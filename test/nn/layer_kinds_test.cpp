@@ -33,6 +33,16 @@ std::vector<LayerSpec> kinds() {
       linear("linear", "u", 0, {"kernel", {3, 4}, {"embed", "mlp"}}),
       add("add", "u", 0, 1, 4),
       layer_norm("layer_norm", "u", 0, 5, "embed"),
+      layer_norm("layer_norm without bias", "u", 0, 5, "embed", 1e-3, false),
+      rms_norm("rms_norm", "u", 0, 5, "embed", 1e-3),
+      with_positions(2, head_norm("norm of keys", "u", 0, 3, 2, 4, 1e-5)),
+      with_positions(4, rotary("rotated queries", "u", 0, 3, 1, 4, {})),
+      with_positions(5, rotary("rotated keys of a rank", "u", 0, 3, 2, 4, {100, 2, 1, 4, 3})),
+      gated("gated", "u", 0, 4, Activation::silu),
+      gated("gate of tanh", "u", 0, 4, Activation::tanh),
+      gated("gates of experts", "u", 0, 6, Activation::silu, 3),
+      with_positions(4, grouped_attention("grouped attention", "u", 0, 1, 4, 2, 3, 4)),
+      with_positions(7, grouped_attention("grouped, many blocks", "u", 0, 1, 6, 2, 2, 7)),
       embedding("embedding", "u", 7, 4, 3, 0),
       embedding("rows of a table", "u", 7, 4, 3, 0),
       embedding("positions of a rank", "u", 7, 5, 3, 0),
@@ -65,7 +75,8 @@ std::vector<LayerSpec> kinds() {
       layer.share = positions;
       own('p').count = positions.own_count();
     };
-    if (layer.name == "many blocks") layer.tiling.queries = 3, layer.tiling.keys = 2;
+    if (layer.name == "rotated keys of a rank") share({{5, 2, 1, true}, 1});
+    if (layer.name.ends_with("many blocks")) layer.tiling.queries = 3, layer.tiling.keys = 2;
     if (layer.name == "keys of all ranks") {
       layer.sizes.emplace('t', 7);
       layer.inputs = {0, 1};
@@ -84,7 +95,7 @@ std::vector<LayerSpec> kinds() {
     if (layer.name == "sum over modes of a rank") own('q') = {2, 2};
   }
   for (const Activation activation : {Activation::identity, Activation::relu, Activation::tanh,
-                                      Activation::sigmoid, Activation::gelu})
+                                      Activation::sigmoid, Activation::gelu, Activation::silu})
     all.push_back(pointwise(std::string(name_of(activation)), "u", 0, 4, activation, "mlp"));
   return all;
 }

@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstddef>
+#include <type_traits>
+#include <utility>
+
 #include <Kokkos_Core.hpp>
 
 #include <tessera/nn/activation.hpp>
@@ -44,6 +48,8 @@ KOKKOS_FORCEINLINE_FUNCTION T value_of(T z) {
     return sigmoid_of(z);
   else if constexpr (A == Activation::gelu)
     return T(0.5) * z * (T(1) + gelu_tanh(z));
+  else if constexpr (A == Activation::silu)
+    return z * sigmoid_of(z);
   else
     return z;
 }
@@ -61,9 +67,21 @@ KOKKOS_FORCEINLINE_FUNCTION T slope_of(T y) {
     const T z = y, t = gelu_tanh(z);
     const T inner_slope = T(sqrt_2_over_pi) * (T(1) + T(3 * gelu_cubic) * z * z);
     return T(0.5) * (T(1) + t) + T(0.5) * z * (T(1) - t * t) * inner_slope;
+  } else if constexpr (A == Activation::silu) {
+    const T s = sigmoid_of(y);
+    return s + y * s * (T(1) - s);
   } else {
     return 1;
   }
+}
+
+/// Calls f with the activation as a std::integral_constant.
+template <class F>
+void with_activation(Activation a, const F& f) {
+  [&]<std::size_t... I>(std::index_sequence<I...>) {
+    ((a == Activation(I) ? f(std::integral_constant<Activation, Activation(I)>()) : void()), ...);
+  }
+  (std::make_index_sequence<names_of<Activation>.size()>());
 }
 
 }  // namespace tessera::detail

@@ -17,7 +17,7 @@ using detail::AttentionBlock;
 using detail::AttentionRows;
 using detail::SampleRows;
 
-Size heads_of(const LayerSpec& layer) { return layer.size("h"); }
+Size heads_of(const LayerSpec& layer) { return layer.size("hu"); }
 
 Size positions_of(const LayerSpec& layer) { return layer.total('p'); }
 Size query_rows(const LayerSpec& layer) {
@@ -28,16 +28,24 @@ Size square_size(const LayerSpec& layer) {
   return query_rows(layer) * std::min(layer.tiling.keys, positions_of(layer));
 }
 
-/// Heads of one sample or, of more samples than there are heads, one head of several samples.
-Size heads_at_once(const LayerSpec& layer, Size samples) {
-  return layer.tiling.at_once(std::max(heads_of(layer), samples), square_size(layer));
-}
+/// What a layer multiplies at once: heads of one sample or, of more samples than there are heads,
+/// one head of several samples. Of heads that share keys, all those with one key, and no others.
+struct Batches {
+  bool of_samples;
+  Size all;  ///< heads or samples that may be multiplied at once
+  Size at_once;
+
+  Batches(const LayerSpec& layer, Size samples)
+      : of_samples(layer.size("u") == 1 && samples > heads_of(layer)),
+        all(layer.size("u") > 1 ? layer.size("u") : std::max<Size>({1, heads_of(layer), samples})),
+        at_once(layer.size("u") > 1 ? all : layer.tiling.at_once(all, square_size(layer))) {}
+};
 
 LayerProducts attention_products(const LayerSpec& layer, Size samples) {
   const Size d = layer.size("d"), heads = samples * heads_of(layer);
-  const Size launches =
-      std::min(heads_of(layer), samples) *
-      layer.tiling.launches(std::max(heads_of(layer), samples), heads_at_once(layer, samples));
+  const Batches batches(layer, samples);
+  const Size launches = heads / batches.all * layer.tiling.launches(batches.all, batches.at_once);
+  const Size key_launches = layer.size("u") > 1 ? heads : launches;
   LayerProducts products;
   const auto add = [](std::vector<GemmShape>& all, const GemmShape& one) {
     const auto same = std::find_if(all.begin(), all.end(), [&](const GemmShape& other) {
@@ -50,7 +58,7 @@ LayerProducts attention_products(const LayerSpec& layer, Size samples) {
   const auto add_block = [&](const AttentionBlock& block) {
     const Size m = block.queries.count, n = block.keys.count;
     const GemmShape scores{m, n, d, heads, launches}, values{m, d, n, heads, launches},
-        keys{n, d, m, 2 * heads, 2 * launches};
+        keys{n, d, m, 2 * heads, 2 * key_launches};
     for (const GemmShape& one : {scores, values}) {
       add(products.forward, one);
       add(products.backward, one);
@@ -79,7 +87,7 @@ LayerFunctions attention_functions(const LayerSpec& layer) {
 /// Attention::key_sums, Attention::query_sums).
 Size attention_scratch(const LayerSpec& layer, Size samples) {
   const Size sums = (2 * positions_of(layer) + query_rows(layer)) * layer.size("d");
-  return heads_at_once(layer, samples) * (3 * square_size(layer) + sums);
+  return Batches(layer, samples).at_once * (3 * square_size(layer) + sums);
 }
 
 /// Some heads of one sample or, of more samples than there are heads, one head of some samples.
@@ -118,9 +126,13 @@ class Attention {
         rows_(call.layer, call.samples, call.ring.keys_of),
         t_(positions_of(call.layer)),
         d_(call.layer.size("d")),
-        at_once_(heads_at_once(call.layer, call.samples)),
+        batches_(call.layer, call.samples),
+        at_once_(batches_.at_once),
         square_(square_size(call.layer)),
+        columns_(call.layer.size("n")),
+        sharing_(call.layer.size("u")),
         has_keys_(call.layer.inputs.size() > 1),
+        sums_keys_(is_half_v<T> && (!has_keys_ || call.input_gradient_terms[1].data() == nullptr)),
         scale_(1 / std::sqrt(static_cast<State>(d_))) {}
 
   void forward() const {
@@ -150,17 +162,17 @@ class Attention {
   /// dv = p^T dy, dp = dy v^T, dq = ds k, dk = ds^T q.
   void backward() const {
     const auto gradient = [&](const HeadGroup& heads, Size number, const SampleRows& rows) {
-      return part(call_.input_gradients[0], 3, number, heads, rows);
+      return part(call_.input_gradients[0], columns_, number, heads, rows);
     };
     // With keys in an input of their own, those in the first input have no gradient.
     if (call_.ring.is_first && call_.input_gradients[0].size() > 0)
       Kokkos::deep_copy(ExecSpace(), call_.input_gradients[0], T(0));
-    if (has_keys_) Kokkos::deep_copy(ExecSpace(), shared_gradient(), State(0));
+    if (has_keys_ && !sums_keys_) Kokkos::deep_copy(ExecSpace(), shared_gradient(), State(0));
     const auto dq_sums = [&](const HeadGroup& heads, const SampleRows& rows) {
       return query_sums(heads, gradient(heads, 0, rows), rows);
     };
     for_heads([&](const HeadGroup& heads) {
-      if (is_half_v<T> && !has_keys_)
+      if (sums_keys_)
         Kokkos::deep_copy(ExecSpace(),
                           alias_vector(key_sums(0).first.data(), 2 * at_once_ * t_ * d_), State(0));
       for_each_block(
@@ -168,9 +180,7 @@ class Attention {
           [&](const AttentionBlock& block) {
             const Heads<const T> dy = part(call_.output_gradient, 1, 0, heads, block.queries);
             const auto [p, ds] = score_gradients(heads, block, dy);
-            const Heads<const T> q = part(call_.inputs[0], 3, 0, heads, block.queries);
-            multiply(heads, Trans::yes, Trans::no, p, dy, 1, key_gradient(heads, 1, block));
-            multiply(heads, Trans::yes, Trans::no, ds, q, 1, key_gradient(heads, 0, block));
+            add_key_gradients(heads, block, p, ds);
             multiply(heads, Trans::no, Trans::no, ds, key_or_value(heads, 0, block.keys),
                      block.is_first && call_.ring.is_first ? 0 : 1, dq_sums(heads, block.queries));
           },
@@ -178,12 +188,13 @@ class Attention {
             if (is_half_v<T> && call_.ring.is_last)
               store(heads, dq_sums(heads, queries), gradient(heads, 0, queries));
           });
-      if (is_half_v<T> && !has_keys_)
+      if (sums_keys_)
         for (Size i = 0; i < rows_.keys.runs(); ++i) {
           const SampleRows keys = rows_.keys.run(heads.sample, i);
           for (const Size number : {0, 1})
-            store(heads, key_sums(number, {keys.position, keys.count}),
-                  gradient(heads, 1 + number, keys));
+            store(key_heads(heads), key_sums(number, {keys.position, keys.count}),
+                  has_keys_ ? key_part(call_.input_gradients[1], number, heads, keys)
+                            : gradient(heads, 1 + number, keys));
         }
     });
   }
@@ -191,14 +202,13 @@ class Attention {
  private:
   template <class F>
   void for_heads(const F& f) const {
-    const Size heads = heads_of(call_.layer);
-    const bool of_samples = call_.samples > heads;
-    for (Size i = 0; i < std::min(heads, call_.samples); ++i) {
-      const Size all = std::max(heads, call_.samples);
-      for (Size begin = 0; begin < all; begin += at_once_)
-        f(HeadGroup{of_samples ? begin : i, of_samples ? i : begin, std::min(at_once_, all - begin),
-                    of_samples});
-    }
+    const Size heads = heads_of(call_.layer), all = batches_.all;
+    const bool of_samples = batches_.of_samples;
+    for (Size i = 0; i < (of_samples ? heads : call_.samples); ++i)
+      for (Size first = 0; first < (of_samples ? all : heads); first += all)
+        for (Size begin = first; begin < first + all; begin += at_once_)
+          f(HeadGroup{of_samples ? begin : i, of_samples ? i : begin,
+                      std::min(at_once_, first + all - begin), of_samples});
   }
 
   template <class A, class B, class C>
@@ -211,7 +221,7 @@ class Attention {
   /// Computes q k^T of a block in squares 0.
   Scores scores_of(const HeadGroup& heads, const AttentionBlock& block) const {
     const Heads<State> s = squares<State>(0, block);
-    multiply(heads, Trans::no, Trans::yes, part(call_.inputs[0], 3, 0, heads, block.queries),
+    multiply(heads, Trans::no, Trans::yes, part(call_.inputs[0], columns_, 0, heads, block.queries),
              key_or_value(heads, 0, block.keys), 0, s);
     return {s.rows(),
             heads.count,
@@ -237,6 +247,27 @@ class Attention {
     return {p, ds};
   }
 
+  /// dv += p^T dy, dk += ds^T q. Heads that share a key add to its gradient in turn.
+  void add_key_gradients(const HeadGroup& heads, const AttentionBlock& block, const Heads<T>& p,
+                         const Heads<T>& ds) const {
+    const auto add = [&](const HeadGroup& some, Size before) {
+      const auto of_some = [&](const Heads<T>& all) {
+        return Heads<T>{alias_matrix(all.first.data() + before * all.next, block.queries.count,
+                                     block.keys.count),
+                        all.next};
+      };
+      multiply(some, Trans::yes, Trans::no, of_some(p),
+               part(call_.output_gradient, 1, 0, some, block.queries), 1,
+               key_gradient(some, 1, block));
+      multiply(some, Trans::yes, Trans::no, of_some(ds),
+               part(call_.inputs[0], columns_, 0, some, block.queries), 1,
+               key_gradient(some, 0, block));
+    };
+    if (sharing_ == 1) return add(heads, 0);
+    for (Size i = 0; i < heads.count; ++i)
+      add(HeadGroup{heads.sample, heads.head + i, 1, false}, i);
+  }
+
   /// Writes unrounded sums to their place, divided by the sums of the softmax if there are
   /// statistics.
   void store(const HeadGroup& heads, const Heads<State>& sums, const Heads<T>& to,
@@ -252,10 +283,22 @@ class Attention {
     return {block_of(of, rows, {(of_head * heads.head + number) * d_, d_}),
             heads.next(of, rows, of_head * d_)};
   }
-  /// Returns the keys (number 0) or values (1).
+  /// Returns the heads of the keys: one, if heads share it.
+  HeadGroup key_heads(const HeadGroup& heads) const {
+    if (sharing_ == 1) return heads;
+    return {heads.sample, heads.head / sharing_, 1, false};
+  }
+  /// Returns the keys (number 0) or values (1) in a matrix of them.
+  template <class E>
+  Heads<E> key_part(const Matrix<E>& of, Size number, const HeadGroup& heads,
+                    const SampleRows& rows) const {
+    Heads<E> keys = part(of, 2, number, key_heads(heads), rows);
+    if (sharing_ > 1) keys.next = 0;
+    return keys;
+  }
   Heads<const T> key_or_value(const HeadGroup& heads, Size number, const SampleRows& rows) const {
-    return has_keys_ ? part(call_.inputs[1], 2, number, heads, rows)
-                     : part(call_.inputs[0], 3, 1 + number, heads, rows);
+    return has_keys_ ? key_part(call_.inputs[1], number, heads, rows)
+                     : part(call_.inputs[0], columns_, 1 + number, heads, rows);
   }
   /// Returns the largest scores and sums of the softmax.
   Heads<State> statistics_of(const HeadGroup& heads, const SampleRows& queries) const {
@@ -282,11 +325,12 @@ class Attention {
   /// Returns the gradients of keys (number 0) or values (1).
   Heads<State> key_gradient(const HeadGroup& heads, Size number,
                             const AttentionBlock& block) const {
-    if (has_keys_) return part(shared_gradient(), 2, number, heads, block.keys);
+    if (sums_keys_) return key_sums(number, {block.keys.position, block.keys.count});
+    if (has_keys_) return key_part(shared_gradient(), number, heads, block.keys);
     if constexpr (is_half_v<T>)
-      return key_sums(number, {block.keys.position, block.keys.count});
+      return {};  // has no such gradient
     else
-      return part(call_.input_gradients[0], 3, 1 + number, heads, block.keys);
+      return part(call_.input_gradients[0], columns_, 1 + number, heads, block.keys);
   }
   /// Returns the gradient of the second input: a term of a sum.
   Matrix<State> shared_gradient() const {
@@ -308,16 +352,21 @@ class Attention {
 
   const LayerCall<T>& call_;
   AttentionRows rows_;
-  Size t_, d_, at_once_, square_;
-  bool has_keys_;
+  Size t_, d_;
+  Batches batches_;
+  Size at_once_, square_;
+  Size columns_;    ///< groups of d columns that a head has in the first input: q, or q, k and v
+  Size sharing_;    ///< heads that share keys and values
+  bool has_keys_;   ///< in an input of their own
+  bool sums_keys_;  ///< in scratch memory
   State scale_;
 };
 
 constexpr LayerKind attention_kind{
     .name = "attention",
-    .expression = {.inputs = {{"sp,hnd"}, {"st,hrd"}},
-                   .output = "sp,hd",
-                   .whole = "tnrd",
+    .expression = {.inputs = {{"sp,hund"}, {"st,hrd"}},
+                   .output = "sp,hud",
+                   .whole = "tunrd",
                    .streamed = "t"},
     .products = attention_products,
     .functions = attention_functions,
@@ -336,8 +385,20 @@ LayerSpec causal_attention(std::string name, std::string unit, Size qkv, Size he
                   std::move(name),
                   std::move(unit),
                   {qkv},
-                  {{'h', heads}, {'n', 3}, {'r', 2}, {'d', head_width}}};
+                  {{'h', heads}, {'u', 1}, {'n', 3}, {'r', 2}, {'d', head_width}}};
   layer.groups = {"heads", "model.transformer.heads", heads};
+  return layer;
+}
+
+LayerSpec grouped_attention(std::string name, std::string unit, Size queries, Size keys_values,
+                            Size heads, Size key_heads, Size head_width, Size positions) {
+  LayerSpec layer =
+      causal_attention(std::move(name), std::move(unit), queries, key_heads, head_width);
+  layer.inputs.push_back(keys_values);
+  layer.sizes.at('n') = 1;
+  layer.sizes.at('u') = heads / key_heads;
+  layer.sizes.emplace('t', positions);
+  layer.groups = {"key heads", "model.transformer.kv_heads", key_heads};
   return layer;
 }
 

@@ -19,15 +19,17 @@ void look_up(const LayerCall<T>& call, Y* y) {
   const Range own = layer.part('v');
   const detail::OwnRuns positions(detail::share_of(layer, context));
   const Math* const x = call.batch.x.data();
-  const T *const table = call.parameters[0].data(), *const position = call.parameters[1].data();
+  const T *const table = call.parameters[0].data(), *const position =
+                                                        data_or_null(call.parameters[1]);
   for_rows(
       "tessera::embedding"_label, call.samples * context, width, KOKKOS_LAMBDA(const Row& row) {
         const Math number = x[row.number];
         const bool is_class = number >= Math(0) && number < static_cast<Math>(classes);
         const Size at = is_class ? static_cast<Size>(number) - own.begin : Size(-1);
         const T* const entry = at >= 0 && at < own.count ? table + at * width : nullptr;
-        const T* const place =
-            own.begin == 0 ? position + positions.of(row.number % context) * width : nullptr;
+        const T* const place = position && own.begin == 0
+                                   ? position + positions.of(row.number % context) * width
+                                   : nullptr;
         Y* const to = y + row.number * width;
         // Two loops: compilers do not vectorise a loop with choices inside.
         if (entry && place)
@@ -105,19 +107,25 @@ constexpr LayerKind embedding_kind{
     .reads_inputs = always,
     .forward =
         [](const auto& call) { call.with_output([&](const auto& y) { look_up(call, y.data()); }); },
-    .backward = [](const auto& call) { table_gradient(call), position_gradient(call); }};
+    .backward =
+        [](const auto& call) {
+          table_gradient(call);
+          if (call.layer.parameters.size() > 1) position_gradient(call);
+        }};
 
 }  // namespace
 
 LayerSpec embedding(std::string name, std::string unit, Size vocabulary, Size context, Size width,
-                    std::uint32_t stream) {
+                    std::uint32_t stream, bool positions) {
   LayerSpec layer{&embedding_kind,
                   std::move(name),
                   std::move(unit),
                   {LayerSpec::data},
                   {{'v', vocabulary}, {'p', context}, {'c', width}}};
-  layer.parameters = {{"table", {vocabulary, width}, {"vocab", "embed"}, Initial::drawn, stream},
-                      {"position", {context, width}, {"", "embed"}, Initial::drawn, stream + 1}};
+  layer.parameters = {{"table", {vocabulary, width}, {"vocab", "embed"}, Initial::drawn, stream}};
+  if (positions)
+    layer.parameters.push_back(
+        {"position", {context, width}, {"", "embed"}, Initial::drawn, stream + 1});
   return layer;
 }
 

@@ -81,6 +81,22 @@ struct LatentDraw {
   friend bool operator==(const LatentDraw&, const LatentDraw&) = default;
 };
 
+/// The settings of a norm.
+struct NormSettings {
+  double epsilon = 1e-5;  ///< added to the variance, or to the mean square
+  friend bool operator==(const NormSettings&, const NormSettings&) = default;
+};
+
+/// The angles of rotary(). With original_context, frequencies that make fewer than low_turns turns
+/// in it are divided by the factor, those above high_turns stay, and those between are interpolated
+/// (Llama 3: Grattafiori et al. 2024).
+struct Rope {
+  double theta = 10000;
+  double factor = 8, low_turns = 1, high_turns = 4;
+  Size original_context = 0;  ///< positions that the model was trained with; 0: no scaling
+  friend bool operator==(const Rope&, const Rope&) = default;
+};
+
 /// The global extent of an index of a layer (Expression), and the range of it on this rank. With
 /// zigzag a rank has two runs of positions, and only own.count is valid.
 struct Extent {
@@ -113,7 +129,8 @@ struct LayerSpec {
   std::map<char, Extent> sizes{};
   std::vector<ParameterSpec> parameters{};
   /// The settings of the kind beside its sizes.
-  std::variant<std::monostate, Activation, FourierGrid, Routing, LatentDraw> settings{};
+  std::variant<std::monostate, Activation, NormSettings, Rope, FourierGrid, Routing, LatentDraw>
+      settings{};
   GroupsKey groups{};
   /// The rank's rows of a sample, if `context` splits positions. If p has its whole extent,
   /// matrices have the rows of all ranks: those of rank 0 for all samples, then those of rank 1,

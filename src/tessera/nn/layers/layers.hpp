@@ -28,18 +28,34 @@ LayerSpec pointwise(std::string name, std::string unit, Size input, Size width,
 /// y = a + b, where a residual block ends.
 LayerSpec add(std::string name, std::string unit, Size a, Size b, Size width);
 
-inline constexpr double layer_norm_epsilon = 1e-5;  ///< added to the variance
+/// y = activation(a) b (Shazeer 2020) for pairs of columns (a, b) of x (rows, 2 width). `experts`:
+/// as in pointwise().
+LayerSpec gated(std::string name, std::string unit, Size input, Size width, Activation activation,
+                Size experts = 0);
 
 /// y = scale (x - mean) / sqrt(variance + epsilon) + bias for each row (Ba et al. 2016), with scale
-/// (width), ones at first, and bias (width), zeros at first.
+/// (width), ones at first, and bias (width), zeros at first, if `bias`.
 LayerSpec layer_norm(std::string name, std::string unit, Size input, Size width,
-                     const std::string& logical_axis);
+                     const std::string& logical_axis, double epsilon = 1e-5, bool bias = true);
+/// y = scale x / sqrt(mean of x^2 + epsilon) for each row (Zhang and Sennrich 2019).
+LayerSpec rms_norm(std::string name, std::string unit, Size input, Size width,
+                   const std::string& logical_axis, double epsilon);
+/// The same for the first of each `of_head` groups of head_width columns that each head has, with
+/// one scale (head_width) for all heads (Henry et al. 2020). The other groups are copied.
+LayerSpec head_norm(std::string name, std::string unit, Size input, Size heads, Size of_head,
+                    Size head_width, double epsilon);
+
+/// Rotates the first of each `of_head` groups of head_width columns of a head, and copies the
+/// others: the pair of columns j and j + head_width / 2 turns by position * frequency of j (Su et
+/// al. 2021).
+LayerSpec rotary(std::string name, std::string unit, Size input, Size heads, Size of_head,
+                 Size head_width, const Rope& rope);
 
 /// y = table[x] + position. x is one column of class numbers in [0, vocabulary); a sample has
 /// `context` rows. Parameters: "table" (vocabulary, width), drawn from `stream`, and "position"
-/// (context, width), drawn from stream + 1. Another number gives NaN.
+/// (context, width), drawn from stream + 1, if `positions`. Another number gives NaN.
 LayerSpec embedding(std::string name, std::string unit, Size vocabulary, Size context, Size width,
-                    std::uint32_t stream);
+                    std::uint32_t stream, bool positions = true);
 
 /// Causal self-attention (Vaswani et al. 2017). The input (rows, 3 heads head_width) has the
 /// columns q, k and v of head after head. The output (rows, heads head_width) has the columns
@@ -47,6 +63,11 @@ LayerSpec embedding(std::string name, std::string unit, Size vocabulary, Size co
 /// ones. Memory is linear in the number of positions.
 LayerSpec causal_attention(std::string name, std::string unit, Size qkv, Size heads,
                            Size head_width);
+/// The same for queries (rows, heads head_width) and keys and values (rows, 2 key_heads
+/// head_width), k and v of head after head. heads / key_heads queries, one after another, share
+/// keys and values (Ainslie et al. 2023). `positions`: of a sample.
+LayerSpec grouped_attention(std::string name, std::string unit, Size queries, Size keys_values,
+                            Size heads, Size key_heads, Size head_width, Size positions);
 /// The keys and values (rows, 2 heads head_width) of the input of an attention layer, for other
 /// ranks of `context`.
 LayerSpec keys_values(const LayerSpec& attention);

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
-#include <type_traits>
 #include <utility>
 
 #include <tessera/nn/activation_math.hpp>
@@ -65,15 +64,6 @@ void activate_backward(Size rows, Size cols, const T* saved, const T* bias, cons
       {dbias}, add);
 }
 
-/// Calls f with the activation as a std::integral_constant.
-template <class F>
-void dispatch(Activation a, const F& f) {
-  [&]<std::size_t... I>(std::index_sequence<I...>) {
-    ((a == Activation(I) ? f(std::integral_constant<Activation, Activation(I)>()) : void()), ...);
-  }
-  (std::make_index_sequence<names_of<Activation>.size()>());
-}
-
 Activation pointwise_activation(const LayerSpec& layer) { return layer.get<Activation>(); }
 
 bool keeps_input(const LayerSpec& layer) {
@@ -89,7 +79,7 @@ void pointwise_forward(const LayerCall<T>& call) {
   const bool is_copy_in_place =
       activation == Activation::identity && !bias && x.data() == call.output.data();
   if (rows == 0 || cols == 0 || is_copy_in_place) return;
-  dispatch(activation, [&](auto a) {
+  detail::with_activation(activation, [&](auto a) {
     activate<decltype(a)::value>(rows, cols, x.data(), bias, call.output.data());
   });
 }
@@ -103,7 +93,7 @@ void pointwise_backward(const LayerCall<T>& call) {
   if (cols == 0 || (!dbias && activation == Activation::identity)) return;
   const Matrix<const T> saved =
       needs_preactivation(activation) ? call.inputs[0] : Matrix<const T>(call.output);
-  dispatch(activation, [&](auto a) {
+  detail::with_activation(activation, [&](auto a) {
     constexpr Activation of = decltype(a)::value;
     activate_backward<of>(rows, cols, saved.data(), data_or_null(call.parameters[0]),
                           call.output_gradient.data(),

@@ -3,8 +3,12 @@
 // function is defined in a source file of its name. README.md has the formulas.
 #pragma once
 
+#include <array>
+#include <cstdint>
+#include <string_view>
 #include <vector>
 
+#include <tessera/base/names.hpp>
 #include <tessera/nn/models/model_spec.hpp>
 
 namespace tessera {
@@ -38,6 +42,25 @@ struct ResidualMlpConfig {
 /// ConfigError for a size that is not positive.
 ModelSpec residual_mlp(const ResidualMlpConfig& config, const MlpConfig& layers = {});
 
+enum class NormKind : std::uint8_t { layer_norm, rms_norm };
+template <>
+inline constexpr std::array<std::string_view, 2> names_of<NormKind>{"layer_norm", "rms_norm"};
+
+/// How a transformer knows positions.
+enum class Positions : std::uint8_t {
+  learned,  ///< a vector for each position is added to the embedding
+  rope,     ///< queries and keys are rotated
+};
+template <>
+inline constexpr std::array<std::string_view, 2> names_of<Positions>{"learned", "rope"};
+
+enum class FeedForward : std::uint8_t {
+  plain,  ///< fc2(activation(fc1(x)))
+  gated,  ///< fc2(activation(a) b) with the columns a and b of fc1(x)
+};
+template <>
+inline constexpr std::array<std::string_view, 2> names_of<FeedForward>{"plain", "gated"};
+
 struct TransformerConfig {
   Size vocabulary = 64;
   Size context = 32;  ///< positions of a sequence
@@ -45,18 +68,27 @@ struct TransformerConfig {
   Size heads = 4;     ///< of an attention layer
   Size blocks = 2;
   Size inner_width = 256;  ///< between fc1 and fc2
-  Size experts = 0;        ///< pairs of fc1 and fc2 in a block, a mixture of experts; 0: one pair
-  Size top_k = 2;          ///< experts that a position chooses
+  NormKind norm = NormKind::layer_norm;
+  double norm_epsilon = 1e-5;
+  Positions positions = Positions::learned;
+  Rope rope{};           ///< for Positions::rope
+  Size kv_heads = 0;     ///< heads of keys and values; 0: as many as heads
+  bool qk_norm = false;  ///< norms the queries and keys of each head
+  FeedForward feed_forward = FeedForward::plain;
+  Size experts = 0;  ///< pairs of fc1 and fc2 in a block, a mixture of experts; 0: one pair
+  Size top_k = 2;    ///< experts that a position chooses
   double capacity_factor = 1.25;  ///< room of an expert over its even load; 0: nothing is dropped
   double balance_loss = 0.01, router_z_loss = 0.001;  ///< weights of route()'s terms of the loss
   friend bool operator==(const TransformerConfig&, const TransformerConfig&) = default;
 };
 
-/// A decoder of GPT-2's shape (Radford et al. 2019). Units "embedding", "block1/ln1", "block1/qkv",
+/// A decoder of GPT-2's shape (Radford et al. 2019) or, with other settings, of Llama's (Touvron et
+/// al. 2023). Units "embedding", "block1/ln1", "block1/qkv",
 /// "block1/proj", "block1/ln2", "block1/fc1", "block1/fc2", ..., "ln", "logits". Logical axes:
 /// table (vocab, embed), qkv (embed, heads), proj (heads, embed), fc1 (embed, mlp), fc2 (mlp,
 /// embed), logits (embed, vocab). With experts, fc1 and fc2 are (experts, in, out), with the
-/// logical axis "experts", and a block has a unit "block1/router". `layers` gives activation, bias,
+/// logical axis "experts", and a block has a unit "block1/router". With rope, kv_heads or qk_norm,
+/// units "block1/q" and "block1/kv" replace "block1/qkv". `layers` gives activation, bias,
 /// initializer and seed. Throws ConfigError for a size that is not positive, for a number of heads
 /// that does not divide the width evenly, and for keys of experts without experts.
 ModelSpec transformer(const TransformerConfig& config, const MlpConfig& layers = {});

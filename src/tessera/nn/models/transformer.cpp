@@ -16,9 +16,26 @@ std::string allowed_heads(const TransformerConfig& config) {
   return fmt::format("must divide model.transformer.width = {} evenly", config.width);
 }
 
+std::string allowed_kv_heads(const TransformerConfig& config) {
+  if (config.heads % std::max<Size>(1, config.kv_heads) == 0) return "";
+  return fmt::format("must divide model.transformer.heads = {} evenly", config.heads);
+}
+
+std::string allowed_positions(const TransformerConfig& config) {
+  if (config.positions == Positions::learned || config.width / config.heads % 2 == 0) return "";
+  return fmt::format("needs heads of an even width; theirs is {}", config.width / config.heads);
+}
+
+bool has_rope(const TransformerConfig& config) { return config.positions == Positions::rope; }
+bool scales_rope(const TransformerConfig& config) { return config.rope.original_context > 0; }
+
+Size columns_of_fc1(const TransformerConfig& config) {
+  return config.feed_forward == FeedForward::gated ? 2 * config.inner_width : config.inner_width;
+}
+
 /// The columns of all experts are those of one matrix.
 std::string allowed_experts(const TransformerConfig& config) {
-  const Size most = most_columns / std::max(config.width, config.inner_width);
+  const Size most = most_columns / std::max(config.width, columns_of_fc1(config));
   return config.experts <= most ? "" : fmt::format("must be at most {}", most);
 }
 
@@ -52,34 +69,71 @@ Routing routing_of(const TransformerConfig& config) {
 
 }  // namespace
 
+namespace {
+const Fields<Rope>& rope_fields() {
+  using C = Rope;
+  static const Fields<C> fields{
+      {"model.transformer.rope_theta", &C::theta, "base of the frequencies of rope", positive},
+      {"model.transformer.rope_original_context", &C::original_context,
+       "positions of the training whose frequencies are scaled, as in Llama 3; 0: none",
+       not_negative},
+      {"model.transformer.rope_factor", &C::factor, "divides low frequencies", positive},
+      {"model.transformer.rope_low_turns", &C::low_turns,
+       "turns in the original context below which frequencies are low", positive},
+      {"model.transformer.rope_high_turns", &C::high_turns,
+       "turns in the original context above which frequencies stay", positive},
+  };
+  return fields;
+}
+}  // namespace
+
 const Fields<TransformerConfig>& transformer_fields() {
   using C = TransformerConfig;
   const Rule<C> needs_experts{has_experts, "needs model.transformer.experts"};
-  static const Fields<C> fields{
-      {"model.transformer.vocabulary", &C::vocabulary,
-       "number of classes of a sequence element (tokens)", a_width},
-      {"model.transformer.context", &C::context, "positions in a sequence", up_to(most_positions)},
-      {"model.transformer.width", &C::width, "width of the residual stream", a_width},
-      {"model.transformer.heads", &C::heads, "number of heads per attention layer", a_width,
-       Rule<C>{allowed_heads, When::always}},
-      {"model.transformer.blocks", &C::blocks, "number of blocks", a_depth},
-      {"model.transformer.inner_width", &C::inner_width, "width between fc1 and fc2 of a block",
-       a_width},
-      {"model.transformer.experts", &C::experts,
-       "experts of a block, each with an fc1 and an fc2; 0: one dense pair", not_negative,
-       Rule<C>{allowed_experts, When::set}},
-      {"model.transformer.top_k", &C::top_k, "experts that a position chooses, at most 8",
-       needs_experts, Rule<C>{allowed_choices, When::always}},
-      {"model.transformer.capacity_factor", &C::capacity_factor,
-       "positions of a sequence that an expert takes, over an even load; later ones are dropped; "
-       "0: no limit",
-       not_negative, needs_experts},
-      {"model.transformer.balance_loss", &C::balance_loss,
-       "weight in the loss of the balance of the experts' load", not_negative, needs_experts},
-      {"model.transformer.router_z_loss", &C::router_z_loss,
-       "weight in the loss of the squared log-sum-exp of the router's logits", not_negative,
-       needs_experts},
-  };
+  static const Fields<C> fields = [&] {
+    Fields<C> all{
+        {"model.transformer.vocabulary", &C::vocabulary,
+         "number of classes of a sequence element (tokens)", a_width},
+        {"model.transformer.context", &C::context, "positions in a sequence",
+         up_to(most_positions)},
+        {"model.transformer.width", &C::width, "width of the residual stream", a_width},
+        {"model.transformer.heads", &C::heads, "number of heads per attention layer", a_width,
+         Rule<C>{allowed_heads, When::always}},
+        {"model.transformer.blocks", &C::blocks, "number of blocks", a_depth},
+        {"model.transformer.inner_width", &C::inner_width, "width between fc1 and fc2 of a block",
+         a_width},
+        {"model.transformer.norm", &C::norm,
+         "norm before each part of a block, and before the logits"},
+        {"model.transformer.norm_epsilon", &C::norm_epsilon, "added to the variance or mean square",
+         positive},
+        {"model.transformer.positions", &C::positions,
+         "a learned vector per position, or rotated queries and keys",
+         Rule<C>{allowed_positions, When::set}},
+        {"model.transformer.kv_heads", &C::kv_heads,
+         "heads of keys and values, which heads of queries share; 0: as many as heads",
+         not_negative, Rule<C>{allowed_kv_heads, When::set}},
+        {"model.transformer.qk_norm", &C::qk_norm, "norm the queries and keys of each head"},
+        {"model.transformer.feed_forward", &C::feed_forward,
+         "fc2(activation(fc1)), or gated: fc2(activation(a) b) with a and b from fc1"},
+        {"model.transformer.experts", &C::experts,
+         "experts of a block, each with an fc1 and an fc2; 0: one dense pair", not_negative,
+         Rule<C>{allowed_experts, When::set}},
+        {"model.transformer.top_k", &C::top_k, "experts that a position chooses, at most 8",
+         needs_experts, Rule<C>{allowed_choices, When::always}},
+        {"model.transformer.capacity_factor", &C::capacity_factor,
+         "positions of a sequence that an expert takes, over an even load; later ones are dropped; "
+         "0: no limit",
+         not_negative, needs_experts},
+        {"model.transformer.balance_loss", &C::balance_loss,
+         "weight in the loss of the balance of the experts' load", not_negative, needs_experts},
+        {"model.transformer.router_z_loss", &C::router_z_loss,
+         "weight in the loss of the squared log-sum-exp of the router's logits", not_negative,
+         needs_experts},
+    };
+    add_part(
+        all, rope_fields(), [](auto& config) -> auto& { return config.rope; });
+    return all;
+  }();
   return fields;
 }
 
@@ -93,6 +147,7 @@ ModelSpec transformer(const TransformerConfig& config, const MlpConfig& layers) 
 
   const Size width = config.width;
   std::uint32_t number = 1;
+  constexpr Activation none = Activation::identity;
   const auto dense = [&](std::string unit, Size input, Size in, Size out, std::string logical_in,
                          std::string logical_out, Activation activation, bool bias,
                          Size experts = 0) {
@@ -101,17 +156,47 @@ ModelSpec transformer(const TransformerConfig& config, const MlpConfig& layers) 
                 activation, bias, number++, false, experts});
   };
   const auto normal = [&](const std::string& unit, Size input) {
-    return model.append(layer_norm(unit + "/output", unit, input, width, "embed"));
+    return model.append(
+        config.norm == NormKind::layer_norm
+            ? layer_norm(unit + "/output", unit, input, width, "embed", config.norm_epsilon,
+                         layers.bias)
+            : rms_norm(unit + "/output", unit, input, width, "embed", config.norm_epsilon));
   };
-  constexpr Activation none = Activation::identity;
-  Size x = model.append(
-      embedding("embedding/output", "embedding", config.vocabulary, config.context, width, 0));
+  const bool rotates = config.positions == Positions::rope;
+  const Size head_width = width / config.heads,
+             key_heads = config.kv_heads > 0 ? config.kv_heads : config.heads;
+  // Norms and rotates the queries, or the keys of keys and values, and returns them.
+  const auto finished = [&](const std::string& unit, Size made, Size heads, Size of_head) {
+    if (config.qk_norm)
+      made = model.append(
+          head_norm(unit + "/normed", unit, made, heads, of_head, head_width, config.norm_epsilon));
+    if (rotates)
+      made = model.append(
+          rotary(unit + "/rotated", unit, made, heads, of_head, head_width, config.rope));
+    return made;
+  };
+  const auto attention = [&](const std::string& block, Size input) {
+    const std::string name = block + "/attention";
+    if (!rotates && !config.qk_norm && key_heads == config.heads)
+      return model.append(causal_attention(
+          name, block + "/qkv",
+          dense(block + "/qkv", input, width, 3 * width, "embed", "heads", none, layers.bias),
+          config.heads, head_width));
+    const std::string q = block + "/q", kv = block + "/kv";
+    const Size queries = finished(
+        q, dense(q, input, width, width, "embed", "heads", none, layers.bias), config.heads, 1);
+    const Size keys = finished(
+        kv,
+        dense(kv, input, width, 2 * key_heads * head_width, "embed", "heads", none, layers.bias),
+        key_heads, 2);
+    return model.append(grouped_attention(name, kv, queries, keys, config.heads, key_heads,
+                                          head_width, config.context));
+  };
+  Size x = model.append(embedding("embedding/output", "embedding", config.vocabulary,
+                                  config.context, width, 0, !rotates));
   for (Size b = 1; b <= config.blocks; ++b) {
     const std::string block = fmt::format("block{}", b);
-    const Size qkv = dense(block + "/qkv", normal(block + "/ln1", x), width, 3 * width, "embed",
-                           "heads", none, layers.bias);
-    const Size heads = model.append(causal_attention(block + "/attention", block + "/qkv", qkv,
-                                                     config.heads, width / config.heads));
+    const Size heads = attention(block, normal(block + "/ln1", x));
     const Size mixed =
         dense(block + "/proj", heads, width, width, "heads", "embed", none, layers.bias);
     x = model.append(add(block + "/attended", block, x, mixed, width));
@@ -125,8 +210,13 @@ ModelSpec transformer(const TransformerConfig& config, const MlpConfig& layers) 
       input = model.append(
           dispatch(router + "/slots", router, input, gates, width, config.context, routing));
     }
-    const Size hidden = dense(block + "/fc1", input, width, config.inner_width, "embed", "mlp",
-                              layers.activation, layers.bias, config.experts);
+    const bool is_gated = config.feed_forward == FeedForward::gated;
+    Size hidden = dense(block + "/fc1", input, width, columns_of_fc1(config), "embed", "mlp",
+                        is_gated ? none : layers.activation, layers.bias, config.experts);
+    if (is_gated)
+      hidden =
+          model.append(gated(block + "/fc1/gated", block + "/fc1", hidden,
+                             model.layers[hidden].out() / 2, layers.activation, config.experts));
     Size change = dense(block + "/fc2", hidden, config.inner_width, width, "mlp", "embed", none,
                         layers.bias, config.experts);
     if (config.experts > 0)
