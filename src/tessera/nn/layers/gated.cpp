@@ -73,9 +73,9 @@ constexpr LayerKind gated_kind_of(const Expression& expression) {
 }
 
 constexpr LayerKind gated_kind =
-    gated_kind_of({.inputs = {{"sp,cg"}}, .output = "sp,c", .whole = "g"});
+    gated_kind_of({.inputs = {{.indices = "sp,cg"}}, .parameters = {}, .output = "sp,c", .whole = "g"});
 constexpr LayerKind grouped_gated_kind =
-    gated_kind_of({.inputs = {{"sk,ecg"}}, .output = "sk,ec", .whole = "g"});
+    gated_kind_of({.inputs = {{.indices = "sk,ecg"}}, .parameters = {}, .output = "sk,ec", .whole = "g"});
 
 }  // namespace
 

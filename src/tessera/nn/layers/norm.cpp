@@ -14,8 +14,8 @@ namespace {
 struct NormShape {
   Size rows, cols, every;
 
-  template <class T>
-  explicit NormShape(const LayerCall<T>& call, const Matrix<T>& of)
+  template <class T, class M>
+  NormShape(const LayerCall<T>& call, const M& of)
       : cols(call.layer.size("c")), every(call.layer.size("r")) {
     rows = static_cast<Size>(of.size()) / cols;
   }
