@@ -60,7 +60,7 @@ Experiment llama() {
   setup.model.mlp.bias = false;
   model.norm = NormKind::rms_norm;
   model.positions = Positions::rope;
-  model.rope = {.theta = 100, .factor = 2, .original_context = 5};
+  model.rope_theta = 100, model.rope_scaling = 2, model.rope_original_context = 5;
   model.kv_heads = model.heads;
   model.heads *= 2;
   model.width *= 2;

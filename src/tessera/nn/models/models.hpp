@@ -71,7 +71,10 @@ struct TransformerConfig {
   NormKind norm = NormKind::layer_norm;
   double norm_epsilon = 1e-5;
   Positions positions = Positions::learned;
-  Rope rope{};           ///< for Positions::rope
+  double rope_theta = 10000;          ///< of Positions::rope, as the next four (see Rope)
+  double rope_scaling = 1;            ///< divides low frequencies; 1: none
+  Size rope_original_context = 8192;  ///< for rope_scaling, as the next two
+  double rope_low_turns = 1, rope_high_turns = 4;
   Size kv_heads = 0;     ///< heads of keys and values; 0: as many as heads
   bool qk_norm = false;  ///< norms the queries and keys of each head
   FeedForward feed_forward = FeedForward::plain;

@@ -27,7 +27,12 @@ std::string allowed_positions(const TransformerConfig& config) {
 }
 
 bool has_rope(const TransformerConfig& config) { return config.positions == Positions::rope; }
-bool scales_rope(const TransformerConfig& config) { return config.rope.original_context > 0; }
+bool scales_rope(const TransformerConfig& config) { return config.rope_scaling != 1; }
+
+Rope rope_of(const TransformerConfig& config) {
+  return {config.rope_theta, config.rope_scaling, config.rope_low_turns, config.rope_high_turns,
+          scales_rope(config) ? config.rope_original_context : 0};
+}
 
 Size columns_of_fc1(const TransformerConfig& config) {
   return config.feed_forward == FeedForward::gated ? 2 * config.inner_width : config.inner_width;
@@ -69,71 +74,59 @@ Routing routing_of(const TransformerConfig& config) {
 
 }  // namespace
 
-namespace {
-const Fields<Rope>& rope_fields() {
-  using C = Rope;
-  static const Fields<C> fields{
-      {"model.transformer.rope_theta", &C::theta, "base of the frequencies of rope", positive},
-      {"model.transformer.rope_original_context", &C::original_context,
-       "positions of the training whose frequencies are scaled, as in Llama 3; 0: none",
-       not_negative},
-      {"model.transformer.rope_factor", &C::factor, "divides low frequencies", positive},
-      {"model.transformer.rope_low_turns", &C::low_turns,
-       "turns in the original context below which frequencies are low", positive},
-      {"model.transformer.rope_high_turns", &C::high_turns,
-       "turns in the original context above which frequencies stay", positive},
-  };
-  return fields;
-}
-}  // namespace
-
 const Fields<TransformerConfig>& transformer_fields() {
   using C = TransformerConfig;
   const Rule<C> needs_experts{has_experts, "needs model.transformer.experts"};
-  static const Fields<C> fields = [&] {
-    Fields<C> all{
-        {"model.transformer.vocabulary", &C::vocabulary,
-         "number of classes of a sequence element (tokens)", a_width},
-        {"model.transformer.context", &C::context, "positions in a sequence",
-         up_to(most_positions)},
-        {"model.transformer.width", &C::width, "width of the residual stream", a_width},
-        {"model.transformer.heads", &C::heads, "number of heads per attention layer", a_width,
-         Rule<C>{allowed_heads, When::always}},
-        {"model.transformer.blocks", &C::blocks, "number of blocks", a_depth},
-        {"model.transformer.inner_width", &C::inner_width, "width between fc1 and fc2 of a block",
-         a_width},
-        {"model.transformer.norm", &C::norm,
-         "norm before each part of a block, and before the logits"},
-        {"model.transformer.norm_epsilon", &C::norm_epsilon, "added to the variance or mean square",
-         positive},
-        {"model.transformer.positions", &C::positions,
-         "a learned vector per position, or rotated queries and keys",
-         Rule<C>{allowed_positions, When::set}},
-        {"model.transformer.kv_heads", &C::kv_heads,
-         "heads of keys and values, which heads of queries share; 0: as many as heads",
-         not_negative, Rule<C>{allowed_kv_heads, When::set}},
-        {"model.transformer.qk_norm", &C::qk_norm, "norm the queries and keys of each head"},
-        {"model.transformer.feed_forward", &C::feed_forward,
-         "fc2(activation(fc1)), or gated: fc2(activation(a) b) with a and b from fc1"},
-        {"model.transformer.experts", &C::experts,
-         "experts of a block, each with an fc1 and an fc2; 0: one dense pair", not_negative,
-         Rule<C>{allowed_experts, When::set}},
-        {"model.transformer.top_k", &C::top_k, "experts that a position chooses, at most 8",
-         needs_experts, Rule<C>{allowed_choices, When::always}},
-        {"model.transformer.capacity_factor", &C::capacity_factor,
-         "positions of a sequence that an expert takes, over an even load; later ones are dropped; "
-         "0: no limit",
-         not_negative, needs_experts},
-        {"model.transformer.balance_loss", &C::balance_loss,
-         "weight in the loss of the balance of the experts' load", not_negative, needs_experts},
-        {"model.transformer.router_z_loss", &C::router_z_loss,
-         "weight in the loss of the squared log-sum-exp of the router's logits", not_negative,
-         needs_experts},
-    };
-    add_part(
-        all, rope_fields(), [](auto& config) -> auto& { return config.rope; });
-    return all;
-  }();
+  const Rule<C> needs_rope{has_rope, "needs model.transformer.positions = \"rope\""};
+  const Rule<C> needs_scaling{scales_rope, "needs model.transformer.rope_scaling"};
+  static const Fields<C> fields{
+      {"model.transformer.vocabulary", &C::vocabulary,
+       "number of classes of a sequence element (tokens)", a_width},
+      {"model.transformer.context", &C::context, "positions in a sequence", up_to(most_positions)},
+      {"model.transformer.width", &C::width, "width of the residual stream", a_width},
+      {"model.transformer.heads", &C::heads, "number of heads per attention layer", a_width,
+       Rule<C>{allowed_heads, When::always}},
+      {"model.transformer.blocks", &C::blocks, "number of blocks", a_depth},
+      {"model.transformer.inner_width", &C::inner_width, "width between fc1 and fc2 of a block",
+       a_width},
+      {"model.transformer.norm", &C::norm,
+       "norm before each part of a block, and before the logits"},
+      {"model.transformer.norm_epsilon", &C::norm_epsilon, "added to the variance or mean square",
+       positive},
+      {"model.transformer.positions", &C::positions,
+       "a learned vector per position, or rotated queries and keys",
+       Rule<C>{allowed_positions, When::set}},
+      {"model.transformer.rope_theta", &C::rope_theta, "base of the frequencies of rope", positive,
+       needs_rope},
+      {"model.transformer.rope_scaling", &C::rope_scaling,
+       "divides the low frequencies of rope, as in Llama 3; 1: none", positive, needs_rope},
+      {"model.transformer.rope_original_context", &C::rope_original_context,
+       "positions of the training whose frequencies rope_scaling changes", positive, needs_scaling},
+      {"model.transformer.rope_low_turns", &C::rope_low_turns,
+       "turns in the original context below which frequencies are low", positive, needs_scaling},
+      {"model.transformer.rope_high_turns", &C::rope_high_turns,
+       "turns in the original context above which frequencies stay", positive, needs_scaling},
+      {"model.transformer.kv_heads", &C::kv_heads,
+       "heads of keys and values, which heads of queries share; 0: as many as heads", not_negative,
+       Rule<C>{allowed_kv_heads, When::set}},
+      {"model.transformer.qk_norm", &C::qk_norm, "norm the queries and keys of each head"},
+      {"model.transformer.feed_forward", &C::feed_forward,
+       "fc2(activation(fc1)), or gated: fc2(activation(a) b) with a and b from fc1"},
+      {"model.transformer.experts", &C::experts,
+       "experts of a block, each with an fc1 and an fc2; 0: one dense pair", not_negative,
+       Rule<C>{allowed_experts, When::set}},
+      {"model.transformer.top_k", &C::top_k, "experts that a position chooses, at most 8",
+       needs_experts, Rule<C>{allowed_choices, When::always}},
+      {"model.transformer.capacity_factor", &C::capacity_factor,
+       "positions of a sequence that an expert takes, over an even load; later ones are dropped; "
+       "0: no limit",
+       not_negative, needs_experts},
+      {"model.transformer.balance_loss", &C::balance_loss,
+       "weight in the loss of the balance of the experts' load", not_negative, needs_experts},
+      {"model.transformer.router_z_loss", &C::router_z_loss,
+       "weight in the loss of the squared log-sum-exp of the router's logits", not_negative,
+       needs_experts},
+  };
   return fields;
 }
 
@@ -172,7 +165,7 @@ ModelSpec transformer(const TransformerConfig& config, const MlpConfig& layers) 
           head_norm(unit + "/normed", unit, made, heads, of_head, head_width, config.norm_epsilon));
     if (rotates)
       made = model.append(
-          rotary(unit + "/rotated", unit, made, heads, of_head, head_width, config.rope));
+          rotary(unit + "/rotated", unit, made, heads, of_head, head_width, rope_of(config)));
     return made;
   };
   const auto attention = [&](const std::string& block, Size input) {
