@@ -43,12 +43,14 @@ double reference(Activation a, double z) {
       return 1 / (1 + std::exp(-z));
     case Activation::gelu:
       return z / 2 * (1 + std::tanh(std::sqrt(2 / M_PI) * (z + 0.044715 * z * z * z)));
+    case Activation::silu:
+      return z / (1 + std::exp(-z));
   }
   return 0;
 }
 
 constexpr std::array all{Activation::identity, Activation::relu, Activation::tanh,
-                         Activation::sigmoid, Activation::gelu};
+                         Activation::sigmoid,  Activation::gelu, Activation::silu};
 
 TYPED_TEST(ActivationOf, ValuesFollowTheirDefinitionOverTheWholeRange) {
   using T = TypeParam;
