@@ -52,12 +52,13 @@ Experiment transformer() {
   return setup;
 }
 
-/// The transformer as Llama has it; two heads share keys.
+/// The transformer as Llama has it. Two heads share keys; without an axis `context`, all do.
 Experiment llama() {
   Experiment setup = transformer();
   TransformerConfig& model = setup.model.transformer;
   setup.model.mlp.activation = Activation::silu;
   setup.model.mlp.bias = false;
+  setup.training.learning_rate /= 4;  // the tied table has two gradients
   model.norm = NormKind::rms_norm;
   model.positions = Positions::rope;
   model.rope_theta = 100, model.rope_scaling = 2, model.rope_original_context = 5;
@@ -65,6 +66,7 @@ Experiment llama() {
   model.heads *= 2;
   model.width *= 4;  // a norm of very few columns magnifies rounding errors
   model.qk_norm = true;
+  model.tied = true;
   model.feed_forward = FeedForward::gated;
   model.inner_width = 12 * ranks();
   return setup;
@@ -155,7 +157,10 @@ std::vector<std::string> meshes() {
 }
 
 /// Returns true if the ranks of each axis have whole grains of every sum.
-bool keeps_grains(const MeshShape& mesh) {
+bool keeps_grains(const Experiment& setup, const MeshShape& mesh) {
+  const TransformerConfig& model = setup.model.transformer;
+  if (model.tied && mesh.size_of("pipeline") > 1) return false;
+  if (model.kv_heads > 0 && model.kv_heads < mesh.size_of("model")) return false;
   return mesh.size_of("context") == 1 && mesh.size_of("expert") == 1 &&
          mesh.size_of("model") <= 4 &&
          std::has_single_bit(static_cast<std::size_t>(mesh.num_ranks()));
@@ -253,7 +258,7 @@ Experiment choose_arithmetic(Experiment setup, const MeshShape& mesh, Size numbe
       return train_test::in_type<float>(setup);
     case 2:
     case 3: {
-      if (!keeps_grains(mesh)) return setup;
+      if (!keeps_grains(setup, mesh)) return setup;
       const Size batch = mesh.size_of("data") * mesh.size_of("fsdp");
       setup.training.numerics = {.reproducible = true, .grains = 8, .model_grains = 4};
       setup.training.microbatches = mesh.size_of("pipeline") > 1 ? 8 / batch : 1;
@@ -295,6 +300,7 @@ void for_experiments(const Row& row, const F& f) {
       choose_training(setup, number);
       choose_sharding(setup, row, mesh, number);
       if (row.setup == transformer && number % 3 == 0) setup.training.ignore_index = 0;
+      if (row.setup == llama && mesh.size_of("context") == 1) setup.model.transformer.kv_heads = 1;
       setup = choose_arithmetic(setup, mesh, number);
       SCOPED_TRACE(testing::Message()
                    << row.name << ", " << strategy << " on " << name << ", choices " << number);

@@ -77,7 +77,7 @@ std::string random_strategy(Random& random, const MeshShape& mesh) {
 }
 
 constexpr std::array activations{Activation::identity, Activation::relu, Activation::tanh,
-                                 Activation::sigmoid, Activation::gelu};
+                                 Activation::sigmoid,  Activation::gelu, Activation::silu};
 
 /// Draws a loss for kinds of models that predict values.
 void randomize_loss(Random& random, Experiment& setup) {
@@ -103,6 +103,23 @@ void randomize_residual_mlp(Random& random, Experiment& setup) {
   randomize_loss(random, setup);
 }
 
+/// Draws parts of a transformer that GPT-2 does not have.
+void randomize_parts(Random& random, TransformerConfig& model) {
+  if (random.once_in(2)) model.norm = NormKind::rms_norm;
+  if (random.once_in(2)) model.feed_forward = FeedForward::gated;
+  model.tied = random.once_in(2);
+  std::vector<Size> divisors;
+  for (Size n = 1; n <= model.heads; ++n)
+    if (model.heads % n == 0) divisors.push_back(n);
+  if (random.once_in(2)) model.kv_heads = random.one_of(divisors);
+  model.qk_norm = random.once_in(3);
+  if (model.qk_norm) model.width *= 4;  // a norm of very few columns magnifies rounding errors
+  if (model.width / model.heads % 2 != 0 || random.once_in(2)) return;
+  model.positions = Positions::rope;
+  model.rope_theta = 100;
+  if (random.once_in(2)) model.rope_scaling = 4, model.rope_original_context = 6;
+}
+
 void randomize_transformer(Random& random, Experiment& setup) {
   const Size heads = random.once_in(2) ? random_size(random) : random.number(1, 2) * 4;
   setup.model.transformer = {.vocabulary = 1 + random_size(random),
@@ -111,6 +128,7 @@ void randomize_transformer(Random& random, Experiment& setup) {
                              .heads = heads,
                              .blocks = random.number(1, 2),
                              .inner_width = random_size(random)};
+  if (random.once_in(2)) randomize_parts(random, setup.model.transformer);
   setup.data.kind = random.once_in(2) ? DataKind::copy_task : DataKind::random;
   setup.training.loss = LossKind::cross_entropy;
 }
@@ -305,11 +323,15 @@ bool begins_with_one_of(const std::string& text, const std::vector<std::string_v
 Experiment random_experiment(Random& random, Size ranks, bool of_experts) {
   // A random configuration may have no row-parallel layer with a successor, heads or frequencies
   // that `model` or `context` does not divide evenly, one position, or fewer units than stages.
-  const std::vector<std::string_view> may_be_rejected{
-      "distributed.sequence_parallel", "model.transformer.heads",
-      "model.transformer.experts",     "mesh axis pipeline",
-      "distributed.virtual_stages",    "model.fno.modes",
-      "distributed.mesh_axis_names",   "distributed.schedule"};
+  const std::vector<std::string_view> may_be_rejected{"distributed.sequence_parallel",
+                                                      "model.transformer.heads",
+                                                      "model.transformer.experts",
+                                                      "model.transformer.kv_heads",
+                                                      "mesh axis pipeline",
+                                                      "distributed.virtual_stages",
+                                                      "model.fno.modes",
+                                                      "distributed.mesh_axis_names",
+                                                      "distributed.schedule"};
   for (;;) {
     const std::vector<Axis> axes = random_mesh(random, ranks, of_experts);
     Experiment setup = on_mesh({}, axes, random_strategy(random, MeshShape(axes)));

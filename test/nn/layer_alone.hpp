@@ -36,8 +36,12 @@ struct LayerAlone {
       call.input_gradients[i] = dx.back();
       if (i > 0 && layer.kind->name == "attention") give_terms(i);
     }
-    for (std::size_t p = 0; p < layer.parameters.size(); ++p) {
-      const Size n = num_elements(layer.parameters[p].shape);
+    std::vector<Size> elements;
+    for (const ParameterSpec& parameter : layer.parameters)
+      elements.push_back(num_elements(parameter.shape));
+    if (layer.tied_to >= 0) elements.push_back(layer.size("vi"));
+    for (std::size_t p = 0; p < elements.size(); ++p) {
+      const Size n = elements[p];
       parameters.push_back(normal_matrix<T>(1, n, 5 + p));
       gradients.emplace_back("gradient", n);
       call.parameters[p] = alias_vector<const T>(parameters.back().data(), n);

@@ -31,6 +31,9 @@ std::vector<LayerSpec> kinds() {
   const Routing routing{3, 2, 3, 0.7, 0.3};  // of 4 positions
   std::vector<LayerSpec> all{
       linear("linear", "u", 0, {"kernel", {3, 4}, {"embed", "mlp"}}),
+      linear("keys of a rank", "u", 0, {"kernel", {3, 6}, {"embed", "heads"}}),
+      pointwise("biases of a rank", "u", 0, 6, Activation::identity, "heads"),
+      tied_linear("tied_linear", "u", 0, 0, 5, 3),
       add("add", "u", 0, 1, 4),
       layer_norm("layer_norm", "u", 0, 5, "embed"),
       layer_norm("layer_norm without bias", "u", 0, 5, "embed", 1e-3, false),
@@ -85,6 +88,8 @@ std::vector<LayerSpec> kinds() {
     }
     if (layer.name == "positions of a rank") share({{5, 2, 1, true}, 1});
     if (layer.name == "rows of three ranks") layer.share = {{7, 3, 1, true}, 0};
+    if (layer.name == "keys of a rank") own('o') = {2, 2};
+    if (layer.name == "biases of a rank") own('c') = {4, 2};
     if (layer.name == "rows of a table") own('v') = {3, 4}, layer.parameters[0].shape[0] = 4;
     if (layer.name == "experts of a rank") own('e') = {1, 2};
     if (layer.name == "sum over experts of a rank") own('e') = {1, 1};
@@ -346,8 +351,8 @@ TYPED_TEST(LayerKindsIn, DoNotRoundTerms) {
       ++terms;
     }
   }
-  // linear; embedding, fourier, inverse_fourier, dispatch, combine and their parts
-  EXPECT_EQ(terms, 2 + 3 + 6 + 6 + 4 + 4);
+  // linear and tied_linear; embedding, fourier, inverse_fourier, dispatch, combine and their parts
+  EXPECT_EQ(terms, 6 + 3 + 6 + 6 + 4 + 4);
 }
 
 // In an arena, a layer without bias has an empty View at the address of the next layer.

@@ -122,6 +122,7 @@ class SerialModel {
     call.batch.from_prior = from_prior_;
     for (std::size_t p = 0; p < layer.parameters.size(); ++p)
       call.parameters[p] = in(parameters_, layer, p);
+    if (layer.tied_to >= 0) call.parameters[0] = in(parameters_, model_.layers[layer.tied_to], 0);
     call.output = outputs_[l];
     call.saved = saved_[l];
     return call;
@@ -139,12 +140,17 @@ class SerialModel {
     call.output_gradient = output_gradients_[l];
     for (std::size_t p = 0; p < layer.parameters.size(); ++p)
       call.parameter_gradients[p] = in(gradients_, layer, p);
+    if (layer.tied_to >= 0)
+      call.parameter_gradients[0] = tied_ = Vector<T>("tied", call.parameters[0].size());
     for (std::size_t i = 0; i < layer.inputs.size(); ++i)
       if (layer.inputs[i] != LayerSpec::data)
         call.input_gradients[i] =
             Matrix<T>("input_gradient", static_cast<std::size_t>(samples_ * layer.positions_of(i)),
                       static_cast<std::size_t>(layer.columns_of(i)));
     backward(call);
+    if (model_.layers.back().tied_to == static_cast<Size>(l))
+      add_gradient(alias_matrix<const T>(tied_.data(), 1, tied_.size()),
+                   alias_matrix(call.parameter_gradients[0].data(), 1, tied_.size()));
     for (std::size_t i = 0; i < layer.inputs.size(); ++i) {
       if (layer.inputs[i] == LayerSpec::data) continue;
       const Matrix<const T> from =
@@ -193,6 +199,7 @@ class SerialModel {
   LossKind loss_kind_;
   Gemm<T> gemm_;
   Vector<T> parameters_, gradients_;
+  Vector<T> tied_;  ///< the gradient of a layer that is tied to another one
   Vector<double> loss_;
   std::vector<Vector<T>> scratch_;
   std::vector<Matrix<T>> outputs_, output_gradients_, saved_;

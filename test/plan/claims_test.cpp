@@ -25,7 +25,13 @@ std::map<std::string, LayerSpec> kinds() {
       config.kind = static_cast<ModelKind>(kind);
       config.mlp.activation = Activation::tanh;
       if (config.kind == ModelKind::mlp) config.mlp.widths = {2, 3, 4};
-      if (config.kind == ModelKind::transformer) config.transformer.experts = experts;
+      for (const LayerSpec& layer : make_model(config).layers) add(layer);
+      if (config.kind != ModelKind::transformer) continue;
+      TransformerConfig& llama = config.transformer;
+      llama.experts = experts;
+      for (const LayerSpec& layer : make_model(config).layers) add(layer);
+      llama.norm = NormKind::rms_norm, llama.positions = Positions::rope, llama.qk_norm = true;
+      llama.feed_forward = FeedForward::gated, llama.tied = true;
       for (const LayerSpec& layer : make_model(config).layers) add(layer);
     }
   // A plan adds keys and values where `context` splits positions.
@@ -86,6 +92,12 @@ TEST(Claims, AlongModel) {
          "rows [ whole ] -> rows | rows -> rows [ terms ]"}},
        {"jet_activation", {"columns [ rows ] -> columns | columns -> columns [ rows ]"}},
        {"layer_norm", {"rows [ whole whole ] -> rows | rows -> rows [ terms terms ]"}},
+       {"rms_norm", {"rows [ whole ] -> rows | rows -> rows [ terms ]"}},
+       {"head_norm", {"columns [ whole ] -> columns | columns -> columns [ terms ]"}},
+       {"rope", {"columns -> columns | columns -> columns"}},
+       {"gated", {"columns -> columns | columns -> columns"}},
+       {"tied_linear",
+        {"whole -> columns | columns -> terms", "columns -> terms | whole -> columns"}},
        {"add",
         {"columns columns -> columns | columns -> columns columns",
          "rows rows -> rows | rows -> rows rows"}},
@@ -126,6 +138,11 @@ TEST(Claims, AlongContext) {
                     {"pointwise", {rows}},
                     {"jet_activation", {}},
                     {"layer_norm", {rows}},
+                    {"rms_norm", {rows}},
+                    {"head_norm", {rows}},
+                    {"rope", {rows}},
+                    {"gated", {rows}},
+                    {"tied_linear", {rows}},
                     {"add", {"rows rows -> rows | rows -> rows rows"}},
                     {"embedding", {"rows -> rows | rows -> whole"}},
                     {"attention", {"rows whole -> rows | rows -> rows terms"}},
@@ -147,7 +164,6 @@ TEST(Claims, AlongContext) {
   expected["attention"] = {"rows rows -> rows | rows -> rows rows"};
   check(ContextAttention::ring);
   expected["attention"] = {heads};
-  expected["keys_values"] = {"columns -> columns | columns -> columns"};
   check(ContextAttention::all_to_all);
 }
 

@@ -37,6 +37,26 @@ class Placement {
   constexpr bool is_partial() const { return kind_ == Kind::partial; }
   /// The sharded dimension; -1 unless is_shard().
   constexpr int dim() const { return dim_; }
+  /// Shards: consecutive indices that stay together, and consecutive ranks that hold the same part.
+  constexpr Size unit() const { return unit_; }
+  constexpr Size repeats() const { return repeats_; }
+
+  /// Return the same placement of another dimension, in units, or on every `repeats` ranks.
+  constexpr Placement of_dim(int dim) const {
+    Placement placement = *this;
+    placement.dim_ = dim;
+    return placement;
+  }
+  constexpr Placement in_units(Size unit) const {
+    Placement placement = *this;
+    placement.unit_ = unit;
+    return placement;
+  }
+  constexpr Placement on_every(Size repeats) const {
+    Placement placement = *this;
+    placement.repeats_ = repeats;
+    return placement;
+  }
 
   friend constexpr auto operator<=>(const Placement&, const Placement&) = default;
   friend constexpr bool operator==(const Placement&, const Placement&) = default;
@@ -45,6 +65,7 @@ class Placement {
   constexpr Placement(Kind kind, int dim) : kind_(kind), dim_(dim) {}
   Kind kind_ = Kind::replicate;
   int dim_ = -1;
+  Size unit_ = 1, repeats_ = 1;
 };
 
 }  // namespace tessera

@@ -76,6 +76,13 @@ void BucketTraffic<T>::reduce(const Reduce& move) {
 }
 
 template <class T>
+void BucketTraffic<T>::reduce_tied(const ReduceTied& move) const {
+  if (move.bucket >= 0)
+    communicators_.first_and_last_stage().all_reduce(
+        gradients_.range(state_.gradient(move.bucket)));
+}
+
+template <class T>
 void BucketTraffic<T>::reduce_rows(const ReduceRows& move, Size microbatch) const {
   const UnitPlan& unit = stage_.parameters.units[move.unit];
   if (in_fixed_order_) {

@@ -35,6 +35,8 @@ class BucketTraffic {
   void reduce_scatter(const ReduceScatter& move, Size microbatch);
   /// All-reduces a bucket's gradient, or the rank's share of it, over the replicas.
   void reduce(const Reduce& move);
+  /// All-reduces the gradient of a tied unit between the first and the last stage.
+  void reduce_tied(const ReduceTied& move) const;
   /// Sums UnitPlan::partial_gradients over `model`: the rank's share of them, at the end of a step,
   /// or all of them in one microbatch, if sums have a fixed order.
   void reduce_rows(const ReduceRows& move, Size microbatch) const;

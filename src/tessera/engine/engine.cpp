@@ -152,6 +152,7 @@ void Engine<T>::carry_out(const Action& action, std::optional<LayerCall<Compute>
       [&](const Gather& a) { buckets_.gather(a); },
       [&](const ReduceScatter& a) { buckets_.reduce_scatter(a, batch.number); },
       [&](const Reduce& a) { buckets_.reduce(a); },
+      [&](const ReduceTied& a) { buckets_.reduce_tied(a); },
       [&](const ReduceRows& a) { buckets_.reduce_rows(a, batch.number); },
       [&](const CountTargets& a) { count_targets(a, now); },
       [&](const CheckFinite& a) { optimizer_step_.run(a); },

@@ -30,6 +30,12 @@ LayerOperands<T>::LayerOperands(const Plan& plan, Size rank, const Frame<T>& fra
         {parameter.bucket,
          {parameter.place.begin, num_elements(plan.piece(rank, parameter).extent)},
          parameter.partial_gradient});
+  for (std::size_t l = 0; l < layers_.size(); ++l) {
+    const Size owner = layers_[l].tied_to;
+    if (owner < 0 || views_[owner].empty()) continue;
+    views_[l] = {views_[owner].front()};
+    if (!plan.input.has_stages()) tied_owner_ = owner;
+  }
   for (std::size_t l = 0; l < layers_.size(); ++l)
     blocks_.push_back(layer_blocks(plan.input, plan.input.model.layers[l], plan.placements[l]));
 }
@@ -54,9 +60,11 @@ LayerCall<T>& LayerOperands<T>::of(const Backward& backward, std::optional<Layer
     call.emplace(make(backward, samples, batch));
     add_gradients(*call, backward, batch);
   }
-  call->add_parameter_gradients =
-      batch.number > 0 && adds_microbatches_ && !gradients_.sums_in_tree();
+  const bool adds = batch.number > 0 && adds_microbatches_ && !gradients_.sums_in_tree();
+  call->add_parameter_gradients = adds || backward.layer == tied_owner_;
   if (gradients_.sums_in_tree()) set_parameter_gradients(*call, backward, batch.number);
+  if (!adds && backward.gradients != Gradients::of_inputs)
+    clear_rest_of_unit(backward.layer, batch.number);
   set_x(*call, backward, batch);
   return *call;
 }
@@ -128,8 +136,20 @@ void LayerOperands<T>::set_parameter_gradients(LayerCall<T>& call, const Backwar
     call.parameter_gradients[p] = gradients_.part(microbatch, views[p].bucket, views[p].elements);
 }
 
+/// Sets the gradients of the parameters of a tied unit that a tied layer does not write to zero.
+template <class T>
+void LayerOperands<T>::clear_rest_of_unit(Size layer, Size microbatch) const {
+  const Size owner = layers_[layer].tied_to;
+  if (owner < 0) return;
+  const std::vector<ParameterView>& unit = views_[owner];
+  for (std::size_t p = 1; p < unit.size(); ++p)
+    Kokkos::deep_copy(ExecSpace(), gradients_.part(microbatch, unit[p].bucket, unit[p].elements),
+                      State(0));
+}
+
 template <class T>
 void LayerOperands<T>::complete_gradients(Size layer, Size microbatch) const {
+  if (tied_owner_ >= 0 && layers_[layer].tied_to == tied_owner_) return;
   for (const ParameterView& view : views_[layer])
     if (!view.is_partial) gradients_.complete(microbatch, view.bucket, view.elements);
 }

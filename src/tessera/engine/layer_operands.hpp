@@ -56,6 +56,7 @@ class LayerOperands {
   void add_gradients(LayerCall<T>& call, const Backward& backward,
                      const Microbatch<State>& batch) const;
   void set_parameter_gradients(LayerCall<T>& call, const Backward& backward, Size microbatch) const;
+  void clear_rest_of_unit(Size layer, Size microbatch) const;
 
   const StagePlan& stage_;
   const Frame<T>& frame_;
@@ -65,6 +66,8 @@ class LayerOperands {
   bool adds_microbatches_;           ///< later microbatches add to the gradients of earlier ones
   std::vector<LayerBlocks> blocks_;  ///< by layer
   std::vector<std::vector<ParameterView>> views_;  ///< by layer and parameter
+  /// The layer whose backward pass adds to the gradient of a tied layer; -1 if there is none.
+  Size tied_owner_ = -1;
   Gemm<T> gemm_;
   Vector<State> scratch_;
 };

@@ -57,6 +57,7 @@ std::map<std::string, Size> places_of(const Plan& plan, TensorRole role) {
     for (const Slot& slot : stage.slots) {
       if (slot.role != role || slot.parameter < 0) continue;
       const ParameterPlan& parameter = stage.parameters.parameters[slot.parameter];
+      if (parameter.is_copy) continue;
       in_order.emplace(std::pair{parameter.layer, parameter.number}, &slot);
     }
   std::map<std::string, Size> places;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <map>
+#include <optional>
 
 #include <tessera/base/pair_tree.hpp>
 #include <tessera/plan/plan.hpp>
@@ -20,11 +21,19 @@ class PlanCommunicators {
       const bool in_tree = plan.input.numerics.reproducible && is_power_of_two(ranks.size());
       communicators_.emplace(axes, in_tree ? ranks.in_tree() : ranks);
     }
+    if (!plan.input.has_stages() || plan.input.model.layers.back().tied_to < 0) return;
+    const Communicator& stages = mesh.axis("pipeline");
+    const bool is_end = stages.rank() == 0 || stages.rank() + 1 == stages.size();
+    ends_ = stages.split(is_end ? 0 : 1, stages.rank(), stages.axis());
   }
+  /// The ranks of the first and of the last stage with this rank's other coordinates, if layers of
+  /// these stages are tied.
+  const Communicator& first_and_last_stage() const { return ends_.value(); }
   const Communicator& operator[](AxisSet axes) const { return communicators_.at(axes); }
 
  private:
   std::map<AxisSet, Communicator> communicators_;
+  std::optional<Communicator> ends_;
 };
 
 }  // namespace tessera

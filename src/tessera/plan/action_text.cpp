@@ -43,6 +43,10 @@ std::string subject_of(const Action& action, const Plan& plan, const StagePlan& 
       [&](const BucketMove& a) {
         return name_of(stage.parameters.buckets[a.bucket], stage.parameters.units);
       },
+      [&](const ReduceTied& a) {
+        return a.bucket < 0 ? std::string()
+                            : name_of(stage.parameters.buckets[a.bucket], stage.parameters.units);
+      },
       [&](const ReduceRows& a) { return stage.parameters.units[a.unit].name; },
       [&](const Scalars&) { return std::string(); }, [&](const Update&) { return std::string(); });
 }
@@ -71,8 +75,8 @@ std::string to_string(const ListedAction& listed, const Plan& plan, const StageP
         if (a.peer >= 0) details.push_back(fmt::format("stage {}", a.peer));
         add_microbatch();
       },
-      [](const BucketMove&) {}, [](const ReduceRows&) {}, [](const Scalars&) {},
-      [](const Update&) {});
+      [](const BucketMove&) {}, [](const ReduceTied&) {}, [](const ReduceRows&) {},
+      [](const Scalars&) {}, [](const Update&) {});
   if (details.empty()) return name_of(listed.action);
   return fmt::format("{}({})", name_of(listed.action), join(details));
 }

@@ -126,6 +126,14 @@ std::optional<ActionCall> call_of(const Action& action, Size microbatch, const P
         return call(move.ranks, all_reduce, sizes.state.gradient(move.bucket).count,
                     input.state_type, "gradients", move.phase);
       },
+      [&](const ReduceTied& move) {
+        const bool has_unit = move.bucket >= 0;
+        Call tied =
+            call(move.ranks, all_reduce, has_unit ? sizes.state.gradient(move.bucket).count : 0,
+                 input.state_type, "gradients of tied units");
+        tied->is_issued = has_unit;
+        return tied;
+      },
       [&](const ReduceRows& move) {
         const UnitPlan& unit = stage.parameters.units[move.unit];
         const Range& all = unit.partial_gradients;

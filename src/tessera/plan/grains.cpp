@@ -32,10 +32,12 @@ Size whole_blocks(const PlanInput& input, const LayerSpec& layer, std::size_t d)
     const Size groups = dimension_of(column).empty() ? 1 : layer.total(column);
     return nested_blocks(groups, input.numerics.model_grains);
   }
-  if (layer.parameters.empty() || layer.parameters[0].shape.size() != 2) return 1;
-  const ParameterSpec& kernel = layer.parameters[0];
-  if (!may_split(input, path_of(layer, kernel), kernel, d)) return 1;
-  return nested_blocks(kernel.shape[d], input.numerics.model_grains);
+  const LayerSpec& owner = layer.tied_to < 0 ? layer : input.model.layers[layer.tied_to];
+  if (owner.parameters.empty() || owner.parameters[0].shape.size() != 2) return 1;
+  const ParameterSpec& kernel = owner.parameters[0];
+  const std::size_t dimension = layer.tied_to < 0 ? d : 1 - d;  // products with the transpose
+  if (!may_split(input, path_of(owner, kernel), kernel, dimension)) return 1;
+  return nested_blocks(kernel.shape[dimension], input.numerics.model_grains);
 }
 
 /// Checks that the ranks of `model` get whole blocks of what they split.
@@ -44,6 +46,11 @@ void check_model_axis(const PlanInput& input, const std::vector<LayerPlacements>
   for (std::size_t l = 0; l < layers.size(); ++l) {
     const LayerSpec& layer = input.model.layers[l];
     const Layout& along = layers[l].along("model");
+    if (along.repeats > 1)
+      throw ConfigError("numerics.reproducible", "true",
+                        "needs at most as many ranks of the mesh axis model as {} = {}: the ranks "
+                        "of a key sum its gradient",
+                        layer.groups.name, layer.groups.value);
     if (!layer.kind->sums_in_blocks) continue;
     for (std::size_t d = 0; d < 2; ++d) {
       if (!(d == 0 ? along.inputs[0] : along.output).is_shard(1)) continue;
@@ -176,6 +183,11 @@ void set_grains(PlanInput& input) {
   if (sums_of(input.model).routing > 0)
     throw ConfigError("numerics.reproducible", "true",
                       "needs model.transformer.experts = 0: experts sum in no fixed order");
+  if (input.has_stages() && input.model.layers.back().tied_to >= 0)
+    throw ConfigError(
+        "numerics.reproducible", "true",
+        "needs model.transformer.tied = false with a pipeline: the first and the last "
+        "stage sum the gradients of their microbatches apart");
   for (const auto& [key, value] : {std::pair{"numerics.grains", numerics.grains},
                                    std::pair{"numerics.model_grains", numerics.model_grains}})
     if (!is_power_of_two(value))

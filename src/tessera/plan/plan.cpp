@@ -105,6 +105,7 @@ Size Plan::data_samples(Size rank, Size samples) const {
 const StagePlan& Plan::stage(Size rank) const { return stages[stage_number(rank)]; }
 
 bool Plan::is_copy(Size rank, const ParameterPlan& parameter) const {
+  if (parameter.is_copy) return true;
   const AxisSet shares = stage(rank).parameters.buckets[parameter.bucket].shares.axes;
   const AxisSet stages = input.mesh.axes_named({"pipeline"});
   const AxisSet repeats =

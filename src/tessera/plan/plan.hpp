@@ -56,7 +56,8 @@ struct Plan {
 
   /// Returns the FLOPs of one step by coordinate along `context`, all ranks with it together.
   std::vector<PassCount> flops_along_context() const;
-  /// Returns true if an earlier rank along state_axes() has the same elements of a parameter.
+  /// Returns true if an earlier rank along state_axes(), or an earlier stage, has the same elements
+  /// of a parameter.
   bool is_copy(Size rank, const ParameterPlan& parameter) const;
   /// Returns the layers with the extents that they have on `rank`, or if only `axes` split them.
   std::vector<LayerSpec> local_layers(Size rank) const {

@@ -30,7 +30,7 @@ std::vector<double> backward_shares(const std::vector<LayerSpec>& layers) {
     const bool reads = std::any_of(layers[l].inputs.begin(), layers[l].inputs.end(), [&](Size i) {
       return i != LayerSpec::data && depends[static_cast<std::size_t>(i)];
     });
-    const bool has_parameters = !layers[l].parameters.empty();
+    const bool has_parameters = layers[l].uses_parameters();
     depends[l] = reads || has_parameters;
     if (has_parameters)
       shares[l] = reads || layers[l].inputs[0] == LayerSpec::data ? 1 : 0.5;

@@ -36,7 +36,7 @@ class WorkLister {
   /// backward pass.
   void operator()(const Backward& backward) {
     const LayerSpec& spec = sizes_.layers[backward.layer];
-    const bool is_half = backward.gradients != Gradients::all && !spec.parameters.empty() &&
+    const bool is_half = backward.gradients != Gradients::all && spec.uses_parameters() &&
                          spec.inputs[0] != LayerSpec::data;
     layer(backward, PassKind::backward, is_half ? 0.5 : 1);
     if (backward.gradients != Gradients::of_inputs) tree_of_gradients(spec);
@@ -69,6 +69,7 @@ class WorkLister {
   void operator()(const Gather& move) { call(move.bucket); }
   void operator()(const Reduce& move) { call(move.bucket); }
   void operator()(const ReduceRows&) { call(); }
+  void operator()(const ReduceTied&) { call(); }
   void operator()(const ReduceScatter& move) {
     call(move.bucket);
     // The share of a later microbatch is added to the sum of the earlier ones.

@@ -36,8 +36,8 @@ void apply(const Cut& cut, Piece& piece, const MeshShape& mesh, Size rank) {
     offset *= piece.extent[d];
     extent *= std::exchange(piece.extent[d], 1);
   }
-  const Size parts = mesh.group_size(cut.axes),
-             number = (mesh.coordinate(rank, cut.axes) + parts - cut.shift) % parts;
+  const Size parts = mesh.group_size(cut.axes) / cut.repeats,
+             number = (mesh.coordinate(rank, cut.axes) / cut.repeats + parts - cut.shift) % parts;
   const Range part = Split{extent / cut.unit, parts, cut.unit}.place(number);
   offset += part.begin;
   extent = part.count;

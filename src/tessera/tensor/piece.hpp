@@ -35,6 +35,7 @@ struct Cut {
   std::size_t joined = 1;
   /// The rank holds the part of the rank `shift` places before it: tensors that go round a ring.
   Size shift = 0;
+  Size repeats = 1;  ///< consecutive ranks that hold the same part (Placement::repeats)
   friend bool operator==(const Cut&, const Cut&) = default;
 };
 

@@ -8,6 +8,8 @@
 namespace tessera {
 
 std::string to_string(const Placement& placement) {
+  if (placement.is_shard() && placement.repeats() > 1)
+    return fmt::format("Shard({}) on every {} ranks", placement.dim(), placement.repeats());
   if (placement.is_shard()) return fmt::format("Shard({})", placement.dim());
   return placement.is_partial() ? "Partial" : "Replicate";
 }

@@ -398,7 +398,7 @@ LayerSpec grouped_attention(std::string name, std::string unit, Size queries, Si
   layer.sizes.at('n') = 1;
   layer.sizes.at('u') = heads / key_heads;
   layer.sizes.emplace('t', positions);
-  layer.groups = {"key heads", "model.transformer.kv_heads", key_heads};
+  layer.groups = {"key heads", "model.transformer.kv_heads", key_heads, true};
   return layer;
 }
 

@@ -72,10 +72,10 @@ constexpr LayerKind gated_kind_of(const Expression& expression) {
           .backward = [](const auto& call) { gated_backward(call); }};
 }
 
-constexpr LayerKind gated_kind =
-    gated_kind_of({.inputs = {{.indices = "sp,cg"}}, .parameters = {}, .output = "sp,c", .whole = "g"});
-constexpr LayerKind grouped_gated_kind =
-    gated_kind_of({.inputs = {{.indices = "sk,ecg"}}, .parameters = {}, .output = "sk,ec", .whole = "g"});
+constexpr LayerKind gated_kind = gated_kind_of(
+    {.inputs = {{.indices = "sp,cg"}}, .parameters = {}, .output = "sp,c", .whole = "g"});
+constexpr LayerKind grouped_gated_kind = gated_kind_of(
+    {.inputs = {{.indices = "sk,ecg"}}, .parameters = {}, .output = "sk,ec", .whole = "g"});
 
 }  // namespace
 

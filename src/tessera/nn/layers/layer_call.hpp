@@ -120,7 +120,7 @@ void forward(const LayerCall<T>& call) {
 }
 template <class T>
 void backward(const LayerCall<T>& call) {
-  if (!call.layer.parameters.empty() || call.wants_input_gradients())
+  if (call.layer.uses_parameters() || call.wants_input_gradients())
     call.layer.kind->backward.run(call);
 }
 

@@ -111,6 +111,7 @@ struct GroupsKey {
   std::string_view noun{};  ///< "heads", for messages
   std::string_view name{};  ///< empty if there is none
   Size value = 0;
+  bool may_repeat = false;  ///< several ranks may have the same group, as those of keys
 };
 
 /// A layer as data. It reads outputs of earlier layers and makes one output; all are matrices
@@ -128,6 +129,8 @@ struct LayerSpec {
   /// ModelSpec::append sets the rows of a sample from the first input, if they are missing.
   std::map<char, Extent> sizes{};
   std::vector<ParameterSpec> parameters{};
+  /// Number of an earlier layer whose first parameter this layer uses as its own; -1: none.
+  Size tied_to = -1;
   /// The settings of the kind beside its sizes.
   std::variant<std::monostate, Activation, NormSettings, Rope, FourierGrid, Routing, LatentDraw>
       settings{};
@@ -173,6 +176,8 @@ struct LayerSpec {
     for (const ParameterSpec& parameter : parameters) sum += num_elements(parameter.shape);
     return sum;
   }
+  /// Returns true if the layer computes with parameters, its own or another layer's.
+  bool uses_parameters() const { return !parameters.empty() || tied_to >= 0; }
 };
 
 /// "layer1/kernel"
@@ -189,6 +194,7 @@ inline constexpr Placement as_terms = Placement::partial();
 /// otherwise.
 struct Layout {
   std::string split{};                           ///< the indices that the axis splits
+  Size repeats = 1;                              ///< ranks with the same part (Placement::repeats)
   std::vector<Placement> parameters{};           ///< also of their moments
   std::vector<Placement> inputs{};               ///< as forward and backward read them
   Placement output{};                            ///< as forward writes it

@@ -15,15 +15,22 @@ namespace tessera {
 /// y = x kernel, with kernel (in, out).
 ///
 /// A kernel (groups, in, out) is block-diagonal: x has the columns of group after group, and each
-/// group is multiplied by a kernel of its own (kind "grouped_linear").
-LayerSpec linear(std::string name, std::string unit, Size input, ParameterSpec kernel);
+/// group is multiplied by a kernel of its own (kind "grouped_linear"). Every `gates` columns of y
+/// stay together: gated() reads them.
+LayerSpec linear(std::string name, std::string unit, Size input, ParameterSpec kernel,
+                 Size gates = 1);
+
+/// y = x table^T, with the table (vocab, width) of an embedding, layer number `tied_to`. The layer
+/// has no parameters of its own.
+LayerSpec tied_linear(std::string name, std::string unit, Size input, Size tied_to, Size vocabulary,
+                      Size width);
 
 /// y = activation(x + bias), with bias (width), zero at first. `bias_axis` is the logical name of
 /// the bias's dimension; without one there is no bias. `experts`: the columns are those of so many
 /// experts, one after another; 0: of none.
 LayerSpec pointwise(std::string name, std::string unit, Size input, Size width,
                     Activation activation, const std::optional<std::string>& bias_axis = {},
-                    Size experts = 0);
+                    Size experts = 0, Size gates = 1);
 
 /// y = a + b, where a residual block ends.
 LayerSpec add(std::string name, std::string unit, Size a, Size b, Size width);

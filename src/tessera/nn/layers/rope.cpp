@@ -22,21 +22,36 @@ KOKKOS_INLINE_FUNCTION double frequency(const Rope& rope, Size j, Size pairs) {
   return (1 - kept) * plain / rope.factor + kept * plain;
 }
 
-/// Writes the cosines of all pairs, and the sines behind them, for each position of the rank.
+/// Writes the cosines of all pairs, and the sines behind them, for each position of the rank. Runs
+/// of positions begin with exact values, from which the next ones follow by rotation. So a row
+/// depends on its position only.
 template <class Math>
 void fill_table(const LayerSpec& layer, Math* table) {
-  const Size pairs = layer.size("d") / 2, positions = layer.positions();
+  constexpr Size run = 64;
+  const Size pairs = layer.size("d") / 2, positions = layer.total('p');
   const Rope rope = layer.get<Rope>();
-  const detail::OwnRuns runs(detail::share_of(layer, positions));
+  const detail::OwnRuns rows(detail::share_of(layer, layer.positions()));
   for_each(
-      "tessera::rope_table"_label, positions * pairs, KOKKOS_LAMBDA(Size i) {
+      "tessera::rope_table"_label, (positions + run - 1) / run * pairs,
+      KOKKOS_LAMBDA(Size i) {
         using std::cos;
         using std::sin;
-        const Size row = i / pairs, j = i % pairs;
-        const double angle = static_cast<double>(runs.of(row)) * frequency(rope, j, pairs);
-        table[row * 2 * pairs + j] = static_cast<Math>(cos(angle));
-        table[row * 2 * pairs + pairs + j] = static_cast<Math>(sin(angle));
-      });
+        const Size j = i % pairs, first = i / pairs * run,
+                   end = first + run < positions ? first + run : positions;
+        const double turn = frequency(rope, j, pairs), turn_cosine = cos(turn),
+                     turn_sine = sin(turn), angle = static_cast<double>(first) * turn;
+        double cosine = cos(angle), sine = sin(angle);
+        for (Size position = first; position < end; ++position) {
+          if (const Size row = rows.row_of(position); row >= 0) {
+            table[row * 2 * pairs + j] = static_cast<Math>(cosine);
+            table[row * 2 * pairs + pairs + j] = static_cast<Math>(sine);
+          }
+          const double next = cosine * turn_cosine - sine * turn_sine;
+          sine = sine * turn_cosine + cosine * turn_sine;
+          cosine = next;
+        }
+      },
+      positions * pairs);
 }
 
 /// Turns the pairs (j, j + d / 2) of the first d columns of each head, and copies the others. `to`
@@ -71,11 +86,6 @@ void rotate(const LayerCall<T>& call, const T* from, T* to, bool back) {
 constexpr LayerKind rope_kind{
     .name = "rope",
     .expression = {.inputs = {{"sp,hrd"}}, .output = "sp,hrd", .whole = "rd"},
-    .functions =
-        [](const LayerSpec& layer) {
-          const auto angles = static_cast<double>(layer.positions() * layer.size("d"));
-          return LayerFunctions{.exponentials = {angles, angles}};
-        },
     .scratch = [](const LayerSpec& layer, Size) { return layer.positions() * layer.size("d"); },
     .in_place_of = 0,
     .gradient_in_place = true,

@@ -12,7 +12,7 @@ Size append_dense(ModelSpec& model, const DenseSpec& dense) {
   const bool finishes = dense.bias || dense.activation != Activation::identity;
   const bool grouped = dense.experts > 0;
   ParameterSpec kernel{"kernel",
-                       {dense.in, dense.out},
+                       {dense.in, dense.out * dense.gates},
                        {dense.logical_in, dense.logical_out},
                        Initial::drawn,
                        2 * dense.number};
@@ -21,16 +21,17 @@ Size append_dense(ModelSpec& model, const DenseSpec& dense) {
     kernel.logical_axes = {"experts", "", ""};
   }
   const std::string output = dense.unit + "/output";
-  const Size product = model.append(
-      linear(finishes ? dense.unit + "/product" : output, dense.unit, dense.input, kernel));
+  const Size product = model.append(linear(finishes ? dense.unit + "/product" : output, dense.unit,
+                                           dense.input, kernel, dense.gates));
   if (!finishes) return product;
   const Size width = model.layers.back().out();
   const std::string logical = grouped ? "experts" : dense.logical_out;
   const auto bias_axis = dense.bias ? std::optional(logical) : std::nullopt;
-  return model.append(dense.of_jets ? jet_activation(output, dense.unit, product, width,
-                                                     dense.activation, bias_axis)
-                                    : pointwise(output, dense.unit, product, width,
-                                                dense.activation, bias_axis, dense.experts));
+  return model.append(
+      dense.of_jets
+          ? jet_activation(output, dense.unit, product, width, dense.activation, bias_axis)
+          : pointwise(output, dense.unit, product, width, dense.activation, bias_axis,
+                      dense.experts, dense.gates));
 }
 
 Size append_chain(ModelSpec& model, const ChainSpec& chain, const MlpConfig& layers,

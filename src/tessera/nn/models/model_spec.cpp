@@ -140,7 +140,7 @@ PassCount count_operands(const LayerSpec& layer, Size samples) {
     inputs += samples * layer.positions_of(i) * layer.columns_of(i);
   const Size output = samples * layer.positions() * layer.out(),
              saved = samples * layer.positions() * kind.saved_columns(layer),
-             parameters = layer.num_parameters();
+             parameters = layer.tied_to < 0 ? layer.num_parameters() : layer.size("vi");
   const Size read_again =
       (kind.reads_inputs(layer) ? inputs : 0) + (kind.reads_output(layer) ? output : 0);
   return {static_cast<double>(inputs + output + saved + parameters),

@@ -82,6 +82,7 @@ struct TransformerConfig {
   Size top_k = 2;    ///< experts that a position chooses
   double capacity_factor = 1.25;  ///< room of an expert over its even load; 0: nothing is dropped
   double balance_loss = 0.01, router_z_loss = 0.001;  ///< weights of route()'s terms of the loss
+  bool tied = false;  ///< the logits are products with the embedding's table
   friend bool operator==(const TransformerConfig&, const TransformerConfig&) = default;
 };
 
@@ -153,6 +154,7 @@ struct DenseSpec {
   std::uint32_t number = 0;
   bool of_jets = false;  ///< samples have the rows of jet_activation()
   Size experts = 0;      ///< so many kernels, with the logical axis "experts"
+  Size gates = 1;        ///< columns for each of `out`, which gated() reads
 };
 
 /// Appends the layers of a dense layer; returns the number of the last one.

@@ -112,6 +112,8 @@ const Fields<TransformerConfig>& transformer_fields() {
       {"model.transformer.qk_norm", &C::qk_norm, "norm the queries and keys of each head"},
       {"model.transformer.feed_forward", &C::feed_forward,
        "fc2(activation(fc1)), or gated: fc2(activation(a) b) with a and b from fc1"},
+      {"model.transformer.tied", &C::tied,
+       "multiply with the embedding's table for the logits, in place of a matrix of their own"},
       {"model.transformer.experts", &C::experts,
        "experts of a block, each with an fc1 and an fc2; 0: one dense pair", not_negative,
        Rule<C>{allowed_experts, When::set}},
@@ -143,10 +145,10 @@ ModelSpec transformer(const TransformerConfig& config, const MlpConfig& layers) 
   constexpr Activation none = Activation::identity;
   const auto dense = [&](std::string unit, Size input, Size in, Size out, std::string logical_in,
                          std::string logical_out, Activation activation, bool bias,
-                         Size experts = 0) {
+                         Size experts = 0, Size gates = 1) {
     return append_dense(
         model, {std::move(unit), input, in, out, std::move(logical_in), std::move(logical_out),
-                activation, bias, number++, false, experts});
+                activation, bias, number++, false, experts, gates});
   };
   const auto normal = [&](const std::string& unit, Size input) {
     return model.append(
@@ -178,10 +180,13 @@ ModelSpec transformer(const TransformerConfig& config, const MlpConfig& layers) 
     const std::string q = block + "/q", kv = block + "/kv";
     const Size queries = finished(
         q, dense(q, input, width, width, "embed", "heads", none, layers.bias), config.heads, 1);
+    const auto first = model.layers.size();
     const Size keys = finished(
         kv,
         dense(kv, input, width, 2 * key_heads * head_width, "embed", "heads", none, layers.bias),
         key_heads, 2);
+    for (std::size_t l = first; l < model.layers.size(); ++l)
+      model.layers[l].groups = {"key heads", "model.transformer.kv_heads", key_heads, true};
     return model.append(grouped_attention(name, kv, queries, keys, config.heads, key_heads,
                                           head_width, config.context));
   };
@@ -204,8 +209,9 @@ ModelSpec transformer(const TransformerConfig& config, const MlpConfig& layers) 
           dispatch(router + "/slots", router, input, gates, width, config.context, routing));
     }
     const bool is_gated = config.feed_forward == FeedForward::gated;
-    Size hidden = dense(block + "/fc1", input, width, columns_of_fc1(config), "embed", "mlp",
-                        is_gated ? none : layers.activation, layers.bias, config.experts);
+    Size hidden =
+        dense(block + "/fc1", input, width, config.inner_width, "embed", "mlp",
+              is_gated ? none : layers.activation, layers.bias, config.experts, is_gated ? 2 : 1);
     if (is_gated)
       hidden =
           model.append(gated(block + "/fc1/gated", block + "/fc1", hidden,
@@ -217,7 +223,11 @@ ModelSpec transformer(const TransformerConfig& config, const MlpConfig& layers) 
                                     config.context, routing));
     x = model.append(add(block + "/output", block, x, change, width));
   }
-  dense("logits", normal("ln", x), width, config.vocabulary, "embed", "vocab", none, false);
+  x = normal("ln", x);
+  if (config.tied)
+    model.append(tied_linear("logits/output", "logits", x, 0, config.vocabulary, width));
+  else
+    dense("logits", x, width, config.vocabulary, "embed", "vocab", none, false);
   return model;
 }
 

@@ -21,7 +21,19 @@ std::string with_dimension(std::string_view indices, std::string_view dimension)
 }  // namespace
 
 Layout placements_of(const LayerSpec& layer, std::string_view split) {
-  Layout along = derive(layer.kind->expression, split);
+  const Expression& expression = layer.kind->expression;
+  Layout along = derive(expression, split);
+  // The columns that belong to one gate stay together.
+  const auto keep_gates = [&](Placement& placement, std::string_view indices) {
+    if (placement.is_shard(1) && indices.ends_with(std::string(split) + "g"))
+      placement = placement.in_units(layer.total('g'));
+  };
+  keep_gates(along.output, expression.output);
+  keep_gates(along.output_gradient, expression.output);
+  for (std::size_t i = 0; i < along.inputs.size(); ++i) {
+    keep_gates(along.inputs[i], expression.inputs[i].indices);
+    keep_gates(along.input_gradients[i], expression.inputs[i].indices);
+  }
   along.inputs.resize(layer.inputs.size());
   along.input_gradients.resize(layer.inputs.size());
   along.parameters.resize(layer.parameters.size());
@@ -47,7 +59,7 @@ bool splits_rows(const Layout& along) { return along.output.is_shard(0); }
 
 std::string context_split(const Expression& expression, ContextAttention attention) {
   const std::string all = splittable(expression);
-  if (attention == ContextAttention::all_to_all)
+  if (attention == ContextAttention::all_to_all && !expression.streamed.empty())
     if (const std::string heads = with_dimension(all, "heads"); !heads.empty()) return heads;
   for (const std::string_view dimension : of_context) {
     const std::string split = with_dimension(all, dimension);

@@ -33,7 +33,8 @@ std::vector<Layout> choose_along_model(const PlanInput& input);
 bool splits_rows(const Layout& along);
 
 /// Returns the indices that `context` splits: the first one with a dimension that the axis claims,
-/// and the index that a ring streams. Empty if the layer takes whole samples.
+/// and the index that a ring streams; with all_to_all, the heads of attention. Empty if the layer
+/// takes whole samples.
 std::string context_split(const Expression& expression, ContextAttention attention);
 
 /// Returns true if a tensor has a dimension that `context` claims, split or not.

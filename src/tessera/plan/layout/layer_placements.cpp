@@ -31,7 +31,9 @@ void check_context(const PlanInput& input) {
 }
 
 /// Checks that the ranks have positions of a layer to split, or whole groups of its columns.
-void check_context(const PlanInput& input, const LayerSpec& layer, const Layout& along) {
+void check_context(const PlanInput& input, const LayerSpec& layer,
+                   const LayerPlacements& placements) {
+  const Layout& along = placements.along("context");
   const bool has_rows = along.inputs[0].is_shard(0) || along.output.is_shard(0);
   const bool has_positions = std::max(layer.positions_of(0), layer.positions()) > 1;
   if (!has_context(layer.kind->expression) || (has_rows && !has_positions && layer.experts() == 0))
@@ -39,7 +41,8 @@ void check_context(const PlanInput& input, const LayerSpec& layer, const Layout&
         input, fmt::format("the {} layer {} {}", layer.kind->name, layer.name,
                            has_positions ? "needs whole samples" : "has one position per sample"));
   if (!along.output.is_shard(1)) return;
-  const Size groups = layer.total(along.split[0]) / input.mesh.size_of("model");
+  const Size groups =
+      layer.total(along.split[0]) * placements.along("model").repeats / input.mesh.size_of("model");
   if (groups % input.mesh.size_of("context") == 0) return;
   const std::string with = attends(input.model)
                                ? fmt::format("with distributed.context_attention = \"{}\" ",
@@ -92,7 +95,7 @@ std::vector<LayerPlacements> place_layers(const PlanInput& input) {
       if (mesh_axes[a].splits("positions"))
         std::fill(along.parameters.begin(), along.parameters.end(), Placement::replicate());
     }
-    if (splits_context) check_context(input, layer, layers[l].along("context"));
+    if (splits_context) check_context(input, layer, layers[l]);
   }
   return layers;
 }
@@ -121,8 +124,12 @@ LayerSpec local_layer(const PlanInput& input, LayerSpec layer, const LayerPlacem
     if (mesh_axes[a].splits("positions"))
       layer.share = {{std::max(layer.positions_of(0), layer.positions()), ranks, 1, input.zigzag},
                      own};
-    for (const char index : placements.axes[a].split)
-      cut_index(layer, index, placements.axes[a], {{layer.part(index).count, ranks}, own});
+    const Layout& along = placements.axes[a];
+    for (const char index : along.split)
+      cut_index(layer, index, along,
+                {{layer.part(index).count, ranks / along.repeats}, own / along.repeats});
+    if (along.repeats > 1)
+      cut_index(layer, 'u', along, {{layer.part('u').count, along.repeats}, own % along.repeats});
   }
   return layer;
 }

@@ -104,6 +104,7 @@ class Chooser {
       check_given_specs(input_.model.layers[l], chosen_.back());
       check_groups(input_.model.layers[l], chosen_.back());
       check_parts(input_.model.layers[l], chosen_.back());
+      repeat_groups(input_.model.layers[l], chosen_.back());
     }
     return std::move(chosen_);
   }
@@ -113,10 +114,19 @@ class Chooser {
     const LayerSpec& layer = input_.model.layers[l];
     const std::vector<Layout> all = model_choices(layer);
     if (!layer.kind->rules_choose) return kept_split(l, all);
+    if (layer.tied_to >= 0) return split_as_owner(layer, all);
     const auto asked = std::find_if(
         all.begin(), all.end(), [&](const Layout& along) { return is_asked_for(layer, along); });
     if (asked == all.end()) reject_placements(layer);
     return *asked;
+  }
+
+  /// Returns the choice with the placement of the parameter that another layer owns.
+  Layout split_as_owner(const LayerSpec& layer, const std::vector<Layout>& all) const {
+    const Placement owned = chosen_[layer.tied_to].parameters[0];
+    return *std::find_if(all.begin(), all.end(), [&](const Layout& along) {
+      return derive(layer.kind->expression, along.split).parameters[0] == owned;
+    });
   }
 
   /// Returns the choice that splits rows, if the layer may; else the first one that splits columns,
@@ -173,30 +183,79 @@ class Chooser {
   void check_groups(const LayerSpec& layer, const Layout& along) const {
     const GroupsKey& key = layer.groups;
     if (key.name.empty() || along.split.empty() || splits_rows(along)) return;
-    const Size ranks = input_.mesh.size_of("model"), count = layer.total(along.split[0]);
-    if (count % ranks == 0) return;
+    const Size ranks = input_.mesh.size_of("model"),
+               count = key.may_repeat ? key.value : layer.total(along.split[0]);
+    if (count % ranks == 0 || repeats_of(layer, along) > 1) return;
+    if (key.may_repeat)
+      throw ConfigError(key.name, std::to_string(key.value),
+                        "must be a multiple of the {} ranks of the mesh axis model, or divide them "
+                        "evenly",
+                        ranks);
     throw ConfigError(key.name, std::to_string(key.value),
                       "{}must be a multiple of the {} ranks of the mesh axis model",
                       count == key.value ? "" : fmt::format("makes {} {}, which ", count, key.noun),
                       ranks);
   }
 
+  /// Returns the number of ranks that have the same groups of columns: several, if there are more
+  /// ranks than groups.
+  Size repeats_of(const LayerSpec& layer, const Layout& along) const {
+    const Size ranks = input_.mesh.size_of("model"), groups = layer.groups.value;
+    const bool repeats = layer.groups.may_repeat && !along.split.empty() && !splits_rows(along) &&
+                         ranks > groups && ranks % groups == 0;
+    return repeats ? ranks / groups : 1;
+  }
+
+  /// Places groups of columns on several ranks each, if there are more ranks than groups. Every
+  /// rank stores the parameters of all groups, reads its own, and has a term of their gradients.
+  /// What the index u of a group numbers, such as the queries of a key, is split among its ranks.
+  void repeat_groups(const LayerSpec& layer, Layout& along) const {
+    along.repeats = repeats_of(layer, along);
+    if (along.repeats == 1) return;
+    const auto repeat = [&](Placement& placement, std::string_view indices) {
+      if (placement.is_shard() && indices.find('u') == std::string_view::npos)
+        placement = placement.on_every(along.repeats);
+    };
+    const Expression& expression = layer.kind->expression;
+    for (std::size_t i = 0; i < layer.inputs.size(); ++i) {
+      repeat(along.inputs[i], expression.inputs[i].indices);
+      repeat(along.input_gradients[i], expression.inputs[i].indices);
+    }
+    repeat(along.output, expression.output);
+    repeat(along.output_gradient, expression.output);
+    for (std::size_t p = 0; p < layer.parameters.size(); ++p) {
+      along.parameters[p] = Placement::replicate();
+      along.parameter_gradients[p] = Placement::partial();
+    }
+  }
+
   /// Checks that balanced splits cut all tensors of the layer at the same values of the index.
   /// Tensors with equal extents are cut alike.
   void check_parts(const LayerSpec& layer, const Layout& along) const {
+    if (layer.groups.may_repeat) return check_heads(layer, along);
     const Size ranks = input_.mesh.size_of("model");
     std::vector<Size> split;  // extents
     for (std::size_t i = 0; i < layer.inputs.size(); ++i)
-      if (along.inputs[i].is_shard(1)) split.push_back(layer.columns_of(i));
-    if (along.output.is_shard(1)) split.push_back(layer.out());
+      if (along.inputs[i].is_shard(1))
+        split.push_back(layer.columns_of(i) / along.inputs[i].unit());
+    if (along.output.is_shard(1)) split.push_back(layer.out() / along.output.unit());
     for (std::size_t p = 0; p < layer.parameters.size(); ++p)
       if (along.parameters[p].is_shard())
-        split.push_back(layer.parameters[p].shape[along.parameters[p].dim()]);
+        split.push_back(layer.parameters[p].shape[along.parameters[p].dim()] / along.output.unit());
     for (const Size extent : split)
       if (extent != split[0] && (extent % ranks != 0 || split[0] % ranks != 0))
         throw ConfigError("mesh", input_.mesh.to_string(),
                           "model cannot split the {} layer {} evenly: {} ranks do not divide {}",
                           layer.kind->name, layer.name, ranks, std::min(extent, split[0]));
+  }
+
+  /// Checks that the ranks of `model` divide the queries' heads evenly, of which several read one
+  /// group of keys.
+  void check_heads(const LayerSpec& layer, const Layout& along) const {
+    const Size ranks = input_.mesh.size_of("model"), heads = layer.total('h') * layer.total('u');
+    if (along.split == "h" && layer.sizes.contains('u') && heads % ranks != 0)
+      throw ConfigError("model.transformer.heads", std::to_string(heads),
+                        "must be a multiple of the {} ranks of the mesh axis model", ranks);
   }
 
   bool is_asked_for(const LayerSpec& layer, const Layout& along) const {

@@ -83,7 +83,7 @@ std::vector<std::set<Size>> AxisClasses::cut_pieces(const Shape& shape, const Cu
   std::vector<std::set<Size>> extents;
   for (const Size extent : shape) extents.push_back({extent});
   for (const Cut& of : of_tensor) {
-    const Size parts = mesh_->group_size(of.axes);
+    const Size parts = mesh_->group_size(of.axes) / of.repeats;
     for (std::size_t d = of.dimension + 1; d < of.dimension + of.joined; ++d) {
       std::set<Size> products;
       for (const Size outer : extents[of.dimension])
@@ -94,7 +94,7 @@ std::vector<std::set<Size>> AxisClasses::cut_pieces(const Shape& shape, const Cu
     if (of.shift > 0) separate(of.axes);
     std::set<Size> counts;
     for (const Size whole : extents[of.dimension]) {
-      cut(of.axes, whole / of.unit % parts);
+      cut(of.axes, whole / of.unit % parts * of.repeats);
       const Split split{whole / of.unit, parts, of.unit};
       counts.insert({split.count(0), split.count(parts - 1)});
     }

@@ -17,21 +17,30 @@ namespace {
 constexpr Size alignment = 16;
 Size aligned(Size elements) { return (elements + alignment - 1) / alignment * alignment; }
 
-/// Places buckets in one buffer, and returns its size. `alive` neighbours are in use at a time.
-/// One: each lies at the start; two: at the start and at the end in turn (Scheduler::gather_before
-/// relies on it); `all_buckets`: one after the other.
+/// Places buckets in one buffer, and returns its size. `alive` neighbours are in use at a time, and
+/// share memory. One: each lies at the start; two: at the start and at the end in turn
+/// (Scheduler::gather_before relies on it); `all_buckets`: one after the other. Tied buckets come
+/// first and share nothing.
 constexpr Size all_buckets = 0;
-Size place_in_buffer(std::vector<BucketPlace>& buckets, Size alive, Size BucketPlace::*begin) {
-  Size size = 0, before = 0;
-  for (BucketPlace& bucket : buckets) {
-    const Size own = aligned(bucket.whole.count);
-    if (alive == all_buckets) bucket.*begin = size;
-    size = alive == all_buckets ? size + own : std::max(size, alive == 2 ? before + own : own);
-    before = own;
+Size place_in_buffer(std::vector<BucketPlace>& places, const std::vector<BucketPlan>& buckets,
+                     Size alive, Size BucketPlace::*begin) {
+  const auto is_apart = [&](std::size_t b) { return alive == all_buckets || buckets[b].is_tied; };
+  Size apart = 0, shared = 0, before = 0;
+  for (std::size_t b = 0; b < places.size(); ++b) {
+    const Size own = aligned(places[b].whole.count);
+    if (is_apart(b)) {
+      places[b].*begin = apart;
+      apart += own;
+    } else {
+      shared = std::max(shared, alive == 2 ? before + own : own);
+      before = own;
+    }
   }
-  for (std::size_t b = 1; alive == 2 && b < buckets.size(); b += 2)
-    buckets[b].*begin = size - aligned(buckets[b].whole.count);
-  return size;
+  for (std::size_t b = 0; b < places.size(); ++b)
+    if (!is_apart(b))
+      places[b].*begin =
+          apart + (alive == 2 && b % 2 == 1 ? shared - aligned(places[b].whole.count) : 0);
+  return apart + shared;
 }
 
 /// Returns the cuts of a parameter by the axes that split it. Columns, such as those of an expert,
@@ -50,6 +59,12 @@ Cuts cuts_of_parameter(const MeshShape& mesh, const LayerSpec& layer,
   return cuts;
 }
 
+/// Returns true if a later layer of the model uses the first parameter of layer `l`.
+bool is_tied(const ModelSpec& model, Size l) {
+  return std::any_of(model.layers.begin(), model.layers.end(),
+                     [&](const LayerSpec& layer) { return layer.tied_to == l; });
+}
+
 void add_parameters(ParameterLayout& plan, const PlanInput& input, Size l,
                     const LayerPlacements& placements) {
   const LayerSpec& layer = input.model.layers[l];
@@ -58,22 +73,37 @@ void add_parameters(ParameterLayout& plan, const PlanInput& input, Size l,
     plan.units.push_back({layer.unit, {static_cast<Size>(plan.parameters.size()), 0}, {l, 0}});
   UnitPlan& unit = plan.units.back();
   unit.layers.count = l + 1 - unit.layers.begin;
+  unit.is_tied = unit.is_tied || is_tied(input.model, l);
   for (std::size_t p = 0; p < layer.parameters.size(); ++p) {
     const Shape& shape = layer.parameters[p].shape;
     Cuts cuts = cuts_of_parameter(input.mesh, layer, placements, p);
     const Size room = num_elements(piece(shape, cuts, input.mesh, 0).extent);
-    plan.parameters.push_back({path_of(layer, layer.parameters[p]),
-                               l,
-                               static_cast<Size>(p),
-                               shape,
-                               placements.along("model").parameter_gradients[p].is_partial(),
-                               is_kernel(layer, p),
-                               std::move(cuts),
-                               {0, room}});
+    plan.parameters.push_back(
+        {.path = path_of(layer, layer.parameters[p]),
+         .layer = l,
+         .number = static_cast<Size>(p),
+         .shape = shape,
+         .partial_gradient = placements.along("model").parameter_gradients[p].is_partial(),
+         .is_kernel = is_kernel(layer, p),
+         .cuts = std::move(cuts),
+         .place = {0, room}});
     unit.place.count += room;
     unit.sums = replicating_axes(input.mesh) - axes_of(plan.parameters.back().cuts);
     ++unit.parameters.count;
   }
+}
+
+/// Adds a copy of the unit that a layer uses to the stage of the layer, unless the unit is there.
+void add_copy(ParameterLayout& plan, const PlanInput& input, Size l,
+              const std::vector<LayerPlacements>& placed) {
+  const Size owner = input.model.layers[l].tied_to;
+  const auto has_unit = [&](const ParameterPlan& parameter) { return parameter.layer == owner; };
+  if (owner < 0 || std::any_of(plan.parameters.begin(), plan.parameters.end(), has_unit)) return;
+  add_parameters(plan, input, owner, placed[owner]);
+  UnitPlan& unit = plan.units.back();
+  unit.layers = {l, 1};
+  for (Size p = unit.parameters.begin; p < unit.parameters.end(); ++p)
+    plan.parameters[p].is_copy = true;
 }
 
 /// Joins units into buckets, beginning with the last unit. A bucket does not cross chunks;
@@ -86,11 +116,12 @@ void fill_buckets(ParameterLayout& plan, const PlanInput& input,
     const Size elements = plan.units[u].place.count;
     const bool joins =
         !plan.buckets.empty() && !one_unit_each && !first_units.contains(u + 1) &&
+        !plan.units[u].is_tied && !plan.buckets.back().is_tied &&
         plan.buckets.back().sums == plan.units[u].sums &&
         (plan.buckets.back().elements + elements) * size_of(input.state_type) <= input.bucket_bytes;
     if (!joins) {
       const AxisSet sums = plan.units[u].sums;
-      plan.buckets.push_back({{u, 0}, 0, sums, {0, sums & sharding}});
+      plan.buckets.push_back({{u, 0}, 0, sums, {0, sums & sharding}, plan.units[u].is_tied});
     }
     BucketPlan& bucket = plan.buckets.back();
     bucket.units = {u, bucket.units.count + 1};
@@ -136,7 +167,10 @@ ParameterLayout lay_out_parameters(const PlanInput& input,
   std::set<Size> first_units;
   for (const Range& layers : chunks) {
     first_units.insert(static_cast<Size>(plan.units.size()));
-    for (Size l = layers.begin; l < layers.end(); ++l) add_parameters(plan, input, l, placed[l]);
+    for (Size l = layers.begin; l < layers.end(); ++l) {
+      add_parameters(plan, input, l, placed[l]);
+      add_copy(plan, input, l, placed);
+    }
   }
   fill_buckets(plan, input, first_units);
   place(plan);
@@ -188,7 +222,7 @@ StatePlan plan_state(const PlanInput& input, const std::vector<BucketPlan>& buck
   if (state.sharding.parameters) {
     const bool keeps = !input.reshard_after_forward || input.has_stages();
     const Size alive = keeps ? all_buckets : input.prefetch ? 2 : 1;
-    state.gathered = place_in_buffer(state.buckets, alive, &BucketPlace::gathered_begin);
+    state.gathered = place_in_buffer(state.buckets, buckets, alive, &BucketPlace::gathered_begin);
   }
   for (std::size_t b = 0; b < buckets.size(); ++b)
     if (const BucketPlace& place = state.buckets[b]; state.sharding.moments && input.overlap)
@@ -199,7 +233,8 @@ StatePlan plan_state(const PlanInput& input, const std::vector<BucketPlan>& buck
   if (state.sharding.gradients) {
     const bool keeps = input.has_stages() || input.sums_microbatches_in_tree();
     const Size alive = keeps ? all_buckets : input.overlap ? 2 : 1;
-    state.bucket_gradients = place_in_buffer(state.buckets, alive, &BucketPlace::gradient_begin);
+    state.bucket_gradients =
+        place_in_buffer(state.buckets, buckets, alive, &BucketPlace::gradient_begin);
     if (input.microbatches > 1 && state.reduces_every_microbatch) state.incoming = largest_share;
   }
   return state;

@@ -32,8 +32,9 @@ struct ParameterPlan {
   /// along `model` and is reduced there as well.
   bool partial_gradient = false;
   bool is_kernel = false;
-  Cuts cuts{};    ///< by the axes that split the layer, `model` first
-  Range place{};  ///< elements with padding, counted from the start of the bucket
+  bool is_copy = false;  ///< the first stage has the parameter too (UnitPlan::is_tied)
+  Cuts cuts{};           ///< by the axes that split the layer, `model` first
+  Range place{};         ///< elements with padding, counted from the start of the bucket
   Size bucket = 0;
 };
 
@@ -48,15 +49,19 @@ struct UnitPlan {
   Range partial_gradients{};
   AxisSet sums{};  ///< the axes over which gradients are summed; none splits its parameters
   Size bucket = 0;
+  /// A later layer uses its first parameter too (LayerSpec::tied_to). If that layer is on another
+  /// stage, it has a copy of the unit there. The unit has a bucket of its own.
+  bool is_tied = false;
 };
 
 /// A run of units whose gradients are reduced, and whose parameters are gathered, in one call: a
 /// tensor of one dimension. Strategies shard buckets: each rank keeps one balanced part.
 struct BucketPlan {
-  Range units{};      ///< positions in ParameterLayout::units
-  Size elements = 0;  ///< with padding
-  AxisSet sums{};     ///< UnitPlan::sums of all its units
-  Cut shares{};       ///< by the axes over which the strategy shards it, as one
+  Range units{};         ///< positions in ParameterLayout::units
+  Size elements = 0;     ///< with padding
+  AxisSet sums{};        ///< UnitPlan::sums of all its units
+  Cut shares{};          ///< by the axes over which the strategy shards it, as one
+  bool is_tied = false;  ///< UnitPlan::is_tied
   /// Returns the axes of the ranks that have the same share.
   AxisSet replicas() const { return sums - shares.axes; }
 };
@@ -93,7 +98,8 @@ struct BucketPlace {
 /// sharded, whole buckets are gathered or computed in a second buffer, which buckets use in turn.
 /// With `prefetch` or `overlap` two consecutive buckets are alive at a time: one lies at the start
 /// of that buffer, the other at its end. With a pipeline, or if units stay gathered, each bucket
-/// has a place of its own.
+/// has a place of its own. So has the bucket of a tied unit, which the first and the last layer
+/// use.
 struct StatePlan {
   Sharding sharding;
   bool reduces_every_microbatch = false;  ///< PlanInput::reduces_every_microbatch()

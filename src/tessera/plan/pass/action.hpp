@@ -137,6 +137,15 @@ struct ReduceRows {
   bool operator==(const ReduceRows&) const = default;
 };
 
+/// All-reduces the gradient of a tied unit between the first and the last stage, which both have
+/// it. Stages between them issue no call.
+struct ReduceTied {
+  static constexpr std::string_view name = "reduce_tied";
+  Size bucket = -1;  ///< of the unit; -1: the stage does not have it
+  AxisSet ranks{};   ///< `pipeline`
+  bool operator==(const ReduceTied&) const = default;
+};
+
 // ---- Scalars and the update.
 
 /// Reduces a few numbers of the whole step.
@@ -177,8 +186,8 @@ struct Update {
 
 /// One operation of a step. Each makes at most one collective call.
 using Action = std::variant<Forward, Backward, PartialLoss, Loss, Accumulate, Move, Message, Gather,
-                            ReduceScatter, Reduce, ReduceRows, CountTargets, CheckFinite,
-                            FindLargest, Clip, Update>;
+                            ReduceScatter, Reduce, ReduceTied, ReduceRows, CountTargets,
+                            CheckFinite, FindLargest, Clip, Update>;
 
 /// One entry of a step's list.
 struct ListedAction {
@@ -218,8 +227,8 @@ void for_each_slot(const Action& action, const Visit& visit) {
       [&](const Loss& a) { each(a.prediction, a.terms, a.gradient); },
       [&](const Accumulate& a) { each(a.from, a.to); },
       [&](const Move& a) { each(a.from, a.to, a.scratch); },
-      [&](const Message& a) { each(a.tensor); }, [](const BucketMove&) {}, [](const ReduceRows&) {},
-      [](const Scalars&) {}, [](const Update&) {});
+      [&](const Message& a) { each(a.tensor); }, [](const BucketMove&) {}, [](const ReduceTied&) {},
+      [](const ReduceRows&) {}, [](const Scalars&) {}, [](const Update&) {});
 }
 
 /// Replaces every operand but no_slot by rename(slot).

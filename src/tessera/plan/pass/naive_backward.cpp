@@ -82,7 +82,7 @@ void NaivePass::backward_layer(Size l) {
   backward.input_gradients = gradients;
   if (rings(layer))
     gradients.push_back(backward_ring(std::move(backward)));
-  else if (!layer.parameters.empty() || !kind.passes_gradient(layer))  // else it computes nothing
+  else if (layer.uses_parameters() || !kind.passes_gradient(layer))  // else it computes nothing
     emit(std::move(backward));
   for (std::size_t i = 0; i < inputs; ++i)
     if (gradients[i] != no_slot) contribute(layer.inputs[i], gradients[i]);

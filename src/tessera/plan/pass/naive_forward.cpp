@@ -25,7 +25,7 @@ NaivePass::NaivePass(const PlanInput& input, const std::vector<LayerPlacements>&
           all([&](const Layout& along) { return along.input_gradients[i]; }));
     }
     const std::vector<Size>& inputs = layers_[l].inputs;
-    needs_gradient_.push_back(!layers_[l].parameters.empty() ||
+    needs_gradient_.push_back(layers_[l].uses_parameters() ||
                               std::any_of(inputs.begin(), inputs.end(), [&](Size i) {
                                 return i != LayerSpec::data && needs_gradient_[i];
                               }));

@@ -48,8 +48,14 @@ Cuts PassTensors::cuts(const Placements& placements, Size columns, AxisSet batch
       if (!placements[axis].is_shard()) continue;
       const int dimension = placements[axis].dim();
       if ((dimension == columns_) != of_columns) continue;
-      const Size unit = of_columns && batch_axes_.contains(axis) ? columns / experts_ : 1;
-      cuts.push_back({static_cast<std::size_t>(dimension), {axis}, unit, joined});
+      const Size unit =
+          of_columns && batch_axes_.contains(axis) ? columns / experts_ : placements[axis].unit();
+      cuts.push_back({static_cast<std::size_t>(dimension),
+                      {axis},
+                      unit,
+                      joined,
+                      0,
+                      placements[axis].repeats()});
     }
   };
   const AxisSet model = input_.mesh.axes_named({"model"}),

@@ -61,7 +61,7 @@ class PassTensors {
       if (placements[*axis].is_shard(0) && row.splits("positions"))
         placements[*axis] = Placement::shard(1);
       else if (placements[*axis].is_shard(1))
-        placements[*axis] = Placement::shard(columns_);
+        placements[*axis] = placements[*axis].of_dim(columns_);
     }
     return placements;
   }

@@ -23,7 +23,12 @@ class Scheduler {
     bucket_of_layer_.assign(input.model.layers.size(), none);
     for (const UnitPlan& unit : units_)
       for (Size l = unit.layers.begin; l < unit.layers.end(); ++l)
-        if (!input.model.layers[l].parameters.empty()) bucket_of_layer_[l] = unit.bucket;
+        if (input.model.layers[l].uses_parameters()) bucket_of_layer_[l] = unit.bucket;
+    for (std::size_t l = 0; l < bucket_of_layer_.size(); ++l) {
+      const Size owner = input.model.layers[l].tied_to;
+      if (owner >= 0 && bucket_of_layer_[l] == none) bucket_of_layer_[l] = bucket_of_layer_[owner];
+      if (bucket_of_layer_[l] != none) last_used_ = bucket_of_layer_[l];
+    }
     rows_after_.assign(input.model.layers.size(), none);
     if (input.numerics.reproducible)
       for (std::size_t u = 0; u < units_.size(); ++u) {
@@ -49,6 +54,7 @@ class Scheduler {
     finish_scatter();
     for (Size b = size() - 1; b >= 0; --b)
       if (has_replicas(b)) reduce(b, input_.overlap ? Phase::finish : Phase::whole);
+    if (input_.has_stages() && input_.model.layers.back().tied_to >= 0) reduce_tied();
     if (!input_.numerics.reproducible)
       for (Size u = 0; u < static_cast<Size>(units_.size()); ++u)
         if (units_[u].partial_gradients.count > 0) reduce_rows(u);
@@ -131,6 +137,12 @@ class Scheduler {
   void reduce(Size bucket, Phase phase) {
     add(Reduce{{bucket, buckets_[bucket].replicas(), phase}});
   }
+  void reduce_tied() {
+    const auto tied = std::find_if(buckets_.begin(), buckets_.end(),
+                                   [](const BucketPlan& bucket) { return bucket.is_tied; });
+    add(ReduceTied{tied == buckets_.end() ? none : static_cast<Size>(tied - buckets_.begin()),
+                   mesh().axes_named({"pipeline"})});
+  }
   void reduce_rows(Size unit) { add(ReduceRows{unit, mesh().axes_named({"model"})}); }
 
   bool last_microbatch() const { return microbatch_ + 1 == input_.microbatches; }
@@ -185,7 +197,7 @@ class Scheduler {
 
   /// Returns true if the bucket's parameters stay gathered from the forward to the backward pass.
   bool stays_gathered(Size bucket) const {
-    return !input_.reshard_after_forward || (input_.keep_last_unit && bucket == size() - 1);
+    return !input_.reshard_after_forward || (input_.keep_last_unit && bucket == last_used_);
   }
 
   /// Returns true if several microbatches use parameters that stay gathered.
@@ -205,7 +217,8 @@ class Scheduler {
     if (input_.has_stages()) return gather_once(bucket);
     if (!is_backward || !stays_gathered(bucket)) complete_gather(bucket);
     if (!input_.prefetch || next == none || (is_backward && stays_gathered(next))) return;
-    if ((next - bucket) % 2 != 0) start_gather(next);
+    const bool apart = buckets_[bucket].is_tied || buckets_[next].is_tied;
+    if (apart || (next - bucket) % 2 != 0) start_gather(next);
   }
 
   void start_gather(Size bucket) {
@@ -259,6 +272,7 @@ class Scheduler {
   const std::vector<BucketPlan>& buckets_;
   Sharding sharding_;
   std::vector<Size> bucket_of_layer_;
+  Size last_used_ = none;  ///< bucket of the stage's last layer with parameters
   /// The unit whose partial gradients are complete after the backward pass of a layer in each
   /// microbatch, by layer. In a fixed order of sums, ranks of `model` add up before microbatches.
   std::vector<Size> rows_after_;
