@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <set>
 
 #include <tessera/base/error.hpp>
+#include <tessera/nn/layers/layer_kind.hpp>
 #include <tessera/optim/square_limbs.hpp>
 #include <tessera/plan/grains.hpp>
 #include <tessera/plan/pass/pass.hpp>
@@ -68,16 +70,6 @@ void place_tensors(StagePlan& stage, const PlanInput& input) {
     });
   }
   stage.frame_bytes = place_in_memory(stage.storages);
-}
-
-/// Returns the FLOPs of the forward passes that one step recomputes.
-double recomputed_flops(const PlanInput& input, const StagePlan& stage) {
-  double flops = 0;
-  for (const ListedAction& listed : stage.actions)
-    if (const auto* forward = listed.as<Forward>())
-      if (forward->recomputes && listed.microbatch == 0)
-        flops += count_flops({input.model.layers[forward->layer]}, input.batch_size).forward;
-  return flops;
 }
 
 /// Adds the actions and tensors of a stage to its outline.
@@ -190,6 +182,23 @@ Plan outline_plan(PlanInput input) {
 
 namespace {
 
+/// Counts recomputed layers and, by coordinate along `context`, their FLOPs.
+void count_recomputed(Plan& plan) {
+  std::set<Size> recomputed;  // a layer in a ring has several actions
+  for (const StagePlan& stage : plan.stages)
+    for (const ListedAction& listed : stage.actions)
+      if (const auto* forward = listed.as<Forward>(); forward && forward->recomputes)
+        recomputed.insert(forward->layer);
+  for (const Size l : recomputed) ++plan.recomputed_layers[plan.input.model.layers[l].kind->name];
+  const AxisSet context = plan.input.mesh.axes_named({"context"});
+  for (Size c = 0; !recomputed.empty() && c < plan.input.mesh.size_of("context"); ++c) {
+    const std::vector<LayerSpec> layers =
+        plan.local_layers(plan.input.mesh.rank_at("context", c), context);
+    for (const Size l : recomputed)
+      plan.recomputed += count_flops({layers[l]}, plan.input.batch_size).forward;
+  }
+}
+
 Plan plan_step(const PlanInput& input, const PlanPasses& passes = {}) {
   Plan plan = outline_plan(input);
   const PipelineShape shape = listed_passes(plan.input);
@@ -199,7 +208,7 @@ Plan plan_step(const PlanInput& input, const PlanPasses& passes = {}) {
     add_actions(plan, plan.stages[s], static_cast<Size>(s), lists[s], passes);
   for (const PassCount& part : plan.flops_along_context())
     plan.flops.forward += part.forward, plan.flops.backward += part.backward;
-  for (const StagePlan& stage : plan.stages) plan.recomputed += recomputed_flops(plan.input, stage);
+  count_recomputed(plan);
   return plan;
 }
 

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <map>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include <tessera/base/split.hpp>
@@ -37,6 +39,8 @@ struct Plan {
   std::vector<StagePlan> stages;
   PassCount flops;        ///< FLOPs of one step, all ranks together; matrix products only
   double recomputed = 0;  ///< FLOPs of recomputed forward passes, not included in `flops`
+  /// The number of layers of each kind whose forward pass is recomputed, in every microbatch.
+  std::map<std::string_view, Size> recomputed_layers{};
 
   /// Returns the coordinate of a rank along `pipeline`; 0 without that axis.
   Size stage_number(Size rank) const { return input.mesh.coordinate(rank, "pipeline"); }

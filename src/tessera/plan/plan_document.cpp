@@ -164,7 +164,10 @@ json plan_document(const Plan& plan, const Topology& topology, PlanParts parts,
               {"flops",
                {{"forward", whole(plan.flops.forward)},
                 {"backward", whole(plan.flops.backward)},
-                {"recomputed", whole(plan.recomputed)}}}};
+                {"recomputed", whole(plan.recomputed)}}},
+              {"recomputed_layers", json::object()}};
+  for (const auto& [kind, layers] : plan.recomputed_layers)
+    all["recomputed_layers"][std::string(kind)] = layers;
   if (parts.tensors) all["tensors"] = document.tensors();
   if (parts.calls) {
     all["collectives"] = document.collectives();

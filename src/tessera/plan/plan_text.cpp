@@ -6,6 +6,7 @@
 #include <set>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <tessera/base/text.hpp>
 #include <tessera/plan/folded_text.hpp>
@@ -282,6 +283,12 @@ std::string to_text(const Plan& plan, const Topology& topology, PlanParts parts)
       plan.steps_per_epoch(), count_text(plan.flops.total()), count_text(plan.flops.forward),
       count_text(plan.flops.backward),
       plan.recomputed == 0 ? "" : fmt::format(", plus {} recomputed", count_text(plan.recomputed)));
+  if (!plan.recomputed_layers.empty()) {
+    std::vector<std::string> counts;
+    for (const auto& [kind, layers] : plan.recomputed_layers)
+      counts.push_back(fmt::format("{} {}", layers, kind));
+    out += fmt::format("Layers recomputed in each microbatch: {}\n", fmt::join(counts, ", "));
+  }
   if (const std::vector<PassCount> flops = plan.flops_along_context(); flops.size() > 1) {
     out += "FLOPs per step by coordinate of context:";
     for (const PassCount& part : flops) out += " " + count_text(part.total());
