@@ -32,7 +32,7 @@ TEST(ConfigIo, TutorialFileEqualsTheDefaults) {
 /// Returns values other than the default that the type of the setting allows.
 std::vector<nlohmann::json> other_values(const Setting& setting) {
   const nlohmann::json now = setting.get({});
-  if (setting.key == "training.activation_checkpointing") return {"full", 3};
+  if (setting.key == "training.activation_checkpointing") return {"full", 3, "cheap", "block"};
   if (setting.key == "distributed.mesh_shape") return {{2, "nodes", "per_node", -1}};
   if (setting.key == "distributed.mesh_rules")
     return {{{"mlp", nlohmann::json::array()}, {"batch", {"data", "fsdp"}}}};

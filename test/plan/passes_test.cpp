@@ -53,9 +53,13 @@ TEST(PlanPasses, ChangeNoBit) {
   setup.model.residual_mlp = {3, 11, 13, 3, 2};
   setup.data.samples = 26;
   setup.training.microbatches = 2;
-  setup.training.activation_checkpointing.units = 1;
-  setup.training.distributed.sequence_parallel = ranks > 1;
-  expect_equal_bits(train_test::on_mesh(setup, {{"model", ranks}}, "data"));
+  for (const Recomputation& recomputation :
+       {Recomputation{.units = 1}, {.what = Recomputed::cheap}, {.what = Recomputed::block}}) {
+    SCOPED_TRACE(name_of(recomputation.what));
+    setup.training.activation_checkpointing = recomputation;
+    setup.training.distributed.sequence_parallel = ranks > 1;
+    expect_equal_bits(train_test::on_mesh(setup, {{"model", ranks}}, "data"));
+  }
   if (ranks > 4) return;
   setup.training.distributed.sequence_parallel = false;
   setup.training.distributed.schedule = PipelineSchedule::zero_bubble;

@@ -62,5 +62,117 @@ TEST(PlanRecomputation, GathersParametersToRecompute) {
   EXPECT_EQ(text, "g1g2g3g4r4g3r3g1g2r2g1r1");
 }
 
+enum class Style { gpt2, llama };
+
+TransformerConfig sized(Size blocks) {
+  return {.vocabulary = 64,
+          .context = 16,
+          .width = 32,
+          .heads = 4,
+          .blocks = blocks,
+          .inner_width = 96};
+}
+
+PlanInput transformer_of(Style style, Size blocks, Recomputed what,
+                         std::vector<Axis> axes = {{"data", 1}}) {
+  TransformerConfig config = sized(blocks);
+  MlpConfig layers{.activation = Activation::gelu};
+  if (style == Style::llama) {
+    config.norm = NormKind::rms_norm;
+    config.positions = Positions::rope;
+    config.kv_heads = 2;
+    config.feed_forward = FeedForward::gated;
+    layers = {.activation = Activation::silu, .bias = false};
+  }
+  PlanInput input = tutorial(std::move(axes));
+  input.model = transformer(config, layers);
+  input.loss = LossKind::cross_entropy;
+  input.activation_checkpointing.what = what;
+  return input;
+}
+
+// The README's formulas with width 32, inner width 96, 4 heads and 2 of keys.
+TEST(PlanRecomputation, KeepsTheElementsOfTheFormulas) {
+  constexpr Size h = 32, f = 96, a = 4;
+  struct Row {
+    Style style;
+    Recomputed what;
+    Size elements;
+  };
+  for (const Row& row : {Row{Style::gpt2, Recomputed::units, 8 * h + 2 * f + 2 * a + 4},
+                         {Style::gpt2, Recomputed::cheap, 6 * h + f + 2 * a},
+                         {Style::gpt2, Recomputed::attention, 7 * h + 2 * f + 4},
+                         {Style::gpt2, Recomputed::block, h},
+                         {Style::llama, Recomputed::units, 7 * h + 3 * f + 2 * a + 2},
+                         {Style::llama, Recomputed::cheap, 5 * h + 2 * f + 2 * a},
+                         {Style::llama, Recomputed::attention, 6 * h + 3 * f + 2},
+                         {Style::llama, Recomputed::block, h}}) {
+    const auto bytes = [&](Size blocks) {
+      return make_plan(transformer_of(row.style, blocks, row.what)).memory(0).activations;
+    };
+    EXPECT_EQ(bytes(5) - bytes(4), 32 * 16 * 4 * row.elements)
+        << name_of(row.what) << (row.style == Style::llama ? ", llama" : ", gpt2");
+  }
+}
+
+/// Returns "2 layer_norm, 1 pointwise" of a plan.
+std::string recomputed_layers(const PlanInput& input) {
+  std::string text;
+  for (const auto& [kind, layers] : make_plan(input).recomputed_layers)
+    text += fmt::format("{}{} {}", text.empty() ? "" : ", ", layers, kind);
+  return text;
+}
+
+// Of two blocks. Rotations overwrite products, which the backward pass does not read. The last
+// activation of a model, which the loss reads, is kept.
+TEST(PlanRecomputation, ChoosesLayersByTheirKind) {
+  const auto cheap = [](const ModelSpec& model) {
+    PlanInput input = tutorial();
+    input.model = model;
+    input.activation_checkpointing.what = Recomputed::cheap;
+    return recomputed_layers(input);
+  };
+  const MlpConfig gelu{.activation = Activation::gelu};
+  EXPECT_EQ(recomputed_layers(transformer_of(Style::gpt2, 2, Recomputed::cheap)),
+            "5 layer_norm, 2 pointwise");
+  EXPECT_EQ(recomputed_layers(transformer_of(Style::llama, 2, Recomputed::cheap)),
+            "2 gated, 5 rms_norm");
+  EXPECT_EQ(recomputed_layers(transformer_of(Style::gpt2, 2, Recomputed::attention)),
+            "2 attention");
+  EXPECT_EQ(cheap(residual_mlp({5, 8, 16, 2, 3}, gelu)), "2 layer_norm, 2 pointwise");
+  EXPECT_EQ(cheap(mlp({.widths = {3, 5, 7, 2}, .activation = Activation::gelu})), "2 pointwise");
+  EXPECT_EQ(cheap(fno({.grid = 8, .modes = 2, .width = 3, .layers = 3, .projection = 5}, gelu)),
+            "3 pointwise");
+  EXPECT_EQ(cheap(vae({.input_width = 4, .hidden = {5}, .latent = 2}, {})), "1 reparameterize");
+  EXPECT_EQ(cheap(pinn({.width = 5, .layers = 2}, {.activation = Activation::tanh})),
+            "2 jet_activation");
+  TransformerConfig config = sized(2);
+  config.positions = Positions::rope;
+  config.qk_norm = true;
+  config.experts = 4;
+  config.feed_forward = FeedForward::gated;
+  EXPECT_EQ(cheap(transformer(config, gelu)),
+            "2 gated, 4 head_norm, 5 layer_norm, 4 rope, 2 route");
+  EXPECT_EQ(make_plan(transformer_of(Style::gpt2, 2, Recomputed::cheap)).recomputed, 0);
+}
+
+// The parts of a ring are one layer, and blocks do not begin with the embedding.
+TEST(PlanRecomputation, CountsTheFlopsOfKindsAndBlocks) {
+  for (const ContextAttention attention : {ContextAttention::gather, ContextAttention::ring})
+    for (const Recomputed what : {Recomputed::attention, Recomputed::block}) {
+      PlanInput input = transformer_of(Style::gpt2, 3, what, {{"context", 4}});
+      input.context_attention = attention;
+      const Plan plan = make_plan(input);
+      double expected = 0;
+      for (Size rank = 0; rank < 4; ++rank)
+        for (const LayerSpec& layer : plan.local_layers(rank))
+          if (what == Recomputed::attention
+                  ? layer.name.ends_with("/attention")
+                  : layer.name.starts_with("block") && !layer.name.ends_with("fc2/product"))
+            expected += count_flops({layer}, input.batch_size).forward;
+      EXPECT_EQ(plan.recomputed, expected) << name_of(what) << ", " << name_of(attention);
+    }
+}
+
 }  // namespace
 }  // namespace tessera

@@ -53,7 +53,9 @@ Config random_config(Drawer& draw) {
   training.batch_size = draw.one_of({8, 24, 37, 64});
   config.data.samples = 2 * training.batch_size;
   training.microbatches = draw.one_of({1, 1, 2, 3, 4, 8});
-  training.activation_checkpointing.units = draw.one_of({0, 0, 1, 2});
+  training.activation_checkpointing = {
+      .units = draw.one_of({0, 0, 1, 2}),
+      .what = static_cast<Recomputed>(draw.one_of({0, 0, 0, 1, 2, 3}))};
   training.numerics.reproducible = draw.one_of({0, 0, 0, 1}) == 1;
   DistributedConfig& distributed = training.distributed;
   distributed.strategy = static_cast<Strategy>(draw.one_of({0, 1, 2, 3, 4}));

@@ -20,19 +20,24 @@ namespace tessera {
 // Values of types that only configurations have.
 
 static std::string type_text(const Recomputation&) {
-  return "\"none\", \"full\" or the number of layers per segment";
+  return "\"none\", \"cheap\", \"attention\", \"block\", \"full\" or the number of layers per "
+         "segment";
 }
 static void assign(std::string_view key, const nlohmann::json& value, Recomputation& member,
                    HintFor) {
-  if (value == "none" || value == "full") {
-    member.units = value == "full" ? 1 : 0;
-  } else {
-    if (!value.is_number_integer() || value.get<Size>() < 1)
-      reject(key, value, "must be " + type_text(member));
-    member.units = value.get<Size>();
+  Recomputation given;
+  const auto kind = value_named<Recomputed>(value.is_string() ? value.get<std::string>() : "");
+  if (kind && *kind != Recomputed::units) {
+    given.what = *kind;
+  } else if (value != "none") {
+    const bool is_number = value.is_number_integer() && value.get<Size>() > 0;
+    if (value != "full" && !is_number) reject(key, value, "must be " + type_text(member));
+    given.units = is_number ? value.get<Size>() : 1;
   }
+  member = given;
 }
 static nlohmann::json as_json(const Recomputation& member) {
+  if (member.what != Recomputed::units) return name_of(member.what);
   if (member.units == 0) return "none";
   return member.units == 1 ? nlohmann::json("full") : nlohmann::json(member.units);
 }
@@ -147,8 +152,9 @@ const Fields<TrainingConfig>& training_fields() {
        not_negative},
       {"training.check_finite", &C::check_finite, "stop at the first non-finite gradient"},
       {"training.activation_checkpointing", &C::activation_checkpointing,
-       "layers whose activations are recomputed in the backward pass: none, full (all), or the "
-       "number of layers per segment, of which only the inputs are kept"},
+       "activations that the backward pass recomputes: none; of kinds without products (cheap); of "
+       "attention; all but the inputs of each block, of each layer (full), or of segments of so "
+       "many layers"},
       {"training.check_replicas_every", &C::check_replicas_every,
        "steps between replica checks; 0: never", not_negative, Tier::internal},
   };

@@ -1,16 +1,32 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <array>
+#include <cstdint>
+#include <string_view>
+
+#include <tessera/base/names.hpp>
 #include <tessera/base/types.hpp>
 #include <tessera/nn/loss_kind.hpp>
 
 namespace tessera {
 
-/// Activations that the backward pass recomputes instead of saving them (Chen et al. 2016).
+/// What the backward pass recomputes.
+enum class Recomputed : std::uint8_t {
+  units,      ///< segments of Recomputation::units units
+  block,      ///< segments of a block of the model: block_of()
+  cheap,      ///< layers without sums whose inputs the backward pass has anyway
+  attention,  ///< attention between q, k, v and the output
+};
+template <>
+inline constexpr std::array<std::string_view, 4> names_of<Recomputed>{"units", "block", "cheap",
+                                                                      "attention"};
+
+/// Activations that the backward pass recomputes instead of saving them (Chen et al. 2016). Only
+/// the inputs of a segment are saved, but the last segment of the model saves everything.
 struct Recomputation {
-  /// Number of units in a segment; 0: no recomputation. Only the inputs of a segment are saved, and
-  /// the backward pass recomputes the rest. The last segment of the model saves everything.
-  Size units = 0;
+  Size units = 0;  ///< in a segment; 0: no recomputation
+  Recomputed what = Recomputed::units;
   friend bool operator==(const Recomputation&, const Recomputation&) = default;
 };
 

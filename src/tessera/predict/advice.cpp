@@ -142,7 +142,7 @@ class Search {
       if (!applies_on(option.applies, training.distributed.strategy, mesh))
         setting.set(config, setting.get(Config{}));
     }
-    training.activation_checkpointing.units = 0;
+    training.activation_checkpointing = {};
     Way way{&strategy, mesh, std::move(config)};
     const Size parts = mesh.group_size(batch_axes(mesh));
     // In a fixed order of sums, the mesh decides their number.

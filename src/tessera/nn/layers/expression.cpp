@@ -131,8 +131,11 @@ std::string splittable(const Expression& expression) {
 bool has_sums(const Expression& expression) {
   bool sums = false;
   visit_operands(expression, [&](const Operand& operand) {
-    for (const char index : operand.indices)
-      sums = sums || (index != ',' && !has(expression.output, {&index, 1}));
+    for (const char index : operand.indices) {
+      const std::string_view letter(&index, 1);
+      if (index != ',' && !has(expression.output, letter))
+        sums = sums || !has(expression.whole, letter) || has(expression.streamed, letter);
+    }
   });
   return sums;
 }

@@ -52,7 +52,9 @@ std::string_view dimension_of(char index);
 /// index has it outermost in a dimension of memory, or as rows of each sample.
 std::string splittable(const Expression& expression);
 
-/// Returns true if the layer sums over an index: an operand has it, and the output does not.
+/// Returns true if the layer sums over an index: an operand has it, and the output does not. The
+/// sum is linear, as in products, look-ups and transforms, or streamed, as in attention. Norms and
+/// gates have no such sum: they combine the values of an index that is whole.
 bool has_sums(const Expression& expression);
 
 /// Returns the placements along a mesh axis that splits the index `split`. Empty: the axis splits

@@ -26,7 +26,7 @@ void copy_keys_values(const Matrix<const T>& from, const Matrix<T>& to, Size d, 
 
 constexpr LayerKind keys_values_kind{
     .name = "keys_values",
-    .expression = {.inputs = {{"sp,hnd"}}, .output = "sp,hrd"},
+    .expression = {.inputs = {{"sp,hnd"}}, .output = "sp,hrd", .whole = "n"},
     .adds_gradient = true,
     .forward =
         [](const auto& call) {

@@ -180,6 +180,12 @@ struct LayerSpec {
   bool uses_parameters() const { return !parameters.empty() || tied_to >= 0; }
 };
 
+/// Returns the block of the model to which a layer belongs: its name up to the first slash, as
+/// "block1" of "block1/fc1/output".
+inline std::string_view block_of(const LayerSpec& layer) {
+  return std::string_view(layer.name).substr(0, layer.name.find('/'));
+}
+
 /// "layer1/kernel"
 inline std::string path_of(const LayerSpec& layer, const ParameterSpec& parameter) {
   return layer.unit + "/" + parameter.name;

@@ -4,8 +4,8 @@
 #include <utility>
 
 #include <tessera/nn/layers/layer_kind.hpp>
+#include <tessera/plan/pass/kept_tensors.hpp>
 #include <tessera/plan/pass/passes.hpp>
-#include <tessera/plan/pipeline/stages.hpp>
 
 namespace tessera::detail {
 namespace {
@@ -13,12 +13,7 @@ namespace {
 class Dropping {
  public:
   Dropping(const PlanInput& input, NaivePass& pass, Range layers, bool drops)
-      : input_(input), layers_(input.model.layers), pass_(pass), drops_(drops) {
-    find_segments(layers);
-    for (Size reader = layers.begin; reader < layers.end(); ++reader)
-      for (const Size l : layers_[reader].inputs)
-        if (l >= layers.begin && segment_of_[l] != segment_of_[reader]) keeps_output_[l] = true;
-  }
+      : pass_(pass), drops_(drops), kept_(kept_tensors(input, layers)) {}
 
   void run() {
     const std::vector<Action> naive = std::exchange(pass_.chunk().backward, {});
@@ -45,23 +40,7 @@ class Dropping {
   }
 
  private:
-  static constexpr Size none = -1, all_readers = -2;
-
-  /// Numbers the segments of the chunk. The last segment of the model is not recomputed: its values
-  /// are read at once, so dropping them saves nothing.
-  void find_segments(Range layers) {
-    segment_of_.assign(layers_.size(), none);
-    keeps_output_.assign(layers_.size(), false);
-    if (input_.activation_checkpointing.units == 0) return;
-    Size units = 0;
-    for (const Range& unit : units_of(layers_)) {
-      if (unit.begin < layers.begin || unit.begin >= layers.end()) continue;
-      const Size segment = units++ / input_.activation_checkpointing.units;
-      for (Size l = unit.begin; l < unit.end(); ++l) segment_of_[l] = segment;
-    }
-    if (const Size last = segment_of_.back(); layers.end() == static_cast<Size>(layers_.size()))
-      std::replace(segment_of_.begin(), segment_of_.end(), last, none);
-  }
+  static constexpr Size all_readers = -2;
 
   /// Returns what makes a tensor; nullptr if no layer or redistribution of this chunk does.
   const Making* making_of(SlotId id) const {
@@ -73,13 +52,13 @@ class Dropping {
 
   bool is_recomputed(SlotId output) const {
     const Making* made = making_of(output);
-    return made && segment_of_[made->layer] != none && !keeps_output_[made->layer];
+    return made && kept_[made->layer] == Kept::nothing;
   }
 
   bool is_kept(const Making& made, SlotId id) const {
     if (made.layer != Making::no_layer)
-      return segment_of_[made.layer] == none ||
-             (id == made.slots.begin && keeps_output_[made.layer]);
+      return kept_[made.layer] == Kept::all ||
+             (id == made.slots.begin && kept_[made.layer] == Kept::output);
     const Slot &source = pass_.slot(made.source), &copy = pass_.slot(id);
     return !is_recomputed(made.source) &&
            (are_terms(source.placements) || source.sample_axes != copy.sample_axes ||
@@ -134,12 +113,9 @@ class Dropping {
     pass_.emit(std::move(action));
   }
 
-  const PlanInput& input_;
-  const std::vector<LayerSpec>& layers_;
   NaivePass& pass_;
   bool drops_;
-  std::vector<Size> segment_of_;    ///< by layer; none if not recomputed
-  std::vector<char> keeps_output_;  ///< by layer: a later segment reads its output
+  std::vector<Kept> kept_;                                ///< by layer
   std::map<std::pair<SlotId, Size>, SlotId> made_again_;  ///< by tensor and reader
   bool delays_ = false;  ///< the action is a gradient of weights that is split off
 };

@@ -12,7 +12,7 @@ void split_weight_gradients(const PlanInput& input, ChunkPass& chunk);
 
 /// Moves the gradients that were split off to ChunkPass::weights. With `drops`, keeps less of the
 /// forward pass of the latest chunk, and repeats the rest where the backward pass reads it: layers
-/// in segments that are recomputed, and redistributions, except sums, exchanges with ranks of
+/// that kept_tensors() does not keep, and redistributions, except sums, exchanges with ranks of
 /// `expert`, and the last one of a chunk, which is read first.
 void drop_tensors(const PlanInput& input, NaivePass& pass, Range layers, bool drops);
 
