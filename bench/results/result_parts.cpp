@@ -137,17 +137,6 @@ CaseResult new_result(const Study& study, const Case& point) {
   return result;
 }
 
-LargestMemory largest_memory(const Plan& plan) {
-  LargestMemory largest{0, plan.memory(0)};
-  const auto alike = group_alike(plan);
-  for (const auto& group : alike.groups) {
-    const Size rank = alike.first_rank(group);
-    const MemoryPlan memory = plan.memory(rank);
-    if (memory.total() > largest.memory.total()) largest = {rank, memory};
-  }
-  return largest;
-}
-
 bool fits(Size bytes, const Limits& limits) {
   return !limits.memory_bytes || bytes <= *limits.memory_bytes;
 }

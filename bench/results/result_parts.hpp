@@ -19,12 +19,6 @@ namespace tessera::bench {
 /// Returns the result of a case before it runs.
 CaseResult new_result(const Study& study, const Case& point);
 
-/// Device memory of the rank that uses most.
-struct LargestMemory {
-  Size rank = 0;
-  MemoryPlan memory;
-};
-LargestMemory largest_memory(const Plan& plan);
 /// Returns true if a rank may use so many bytes.
 bool fits(Size bytes, const Limits& limits);
 

@@ -10,6 +10,7 @@
 #include <tessera/base/error.hpp>
 #include <tessera/comm/agree.hpp>
 #include <tessera/comm/share_json.hpp>
+#include <tessera/plan/layout/rank_groups.hpp>
 #include <tessera/trace/chrome_trace.hpp>
 
 #include "measure/machine_speed.hpp"

@@ -14,6 +14,7 @@
 #include <tessera/comm/share_json.hpp>
 #include <tessera/config/config_rules.hpp>
 #include <tessera/io/whole_file.hpp>
+#include <tessera/plan/layout/rank_groups.hpp>
 #include <tessera/process/log.hpp>
 #include <tessera/process/progress.hpp>
 #include <tessera/process/provenance.hpp>

@@ -12,6 +12,7 @@
 #include <tessera/base/error.hpp>
 #include <tessera/base/text.hpp>
 #include <tessera/config/config_io.hpp>
+#include <tessera/plan/layout/rank_groups.hpp>
 #include <tessera/predict/simulate.hpp>
 #include <tessera/process/outcome.hpp>
 

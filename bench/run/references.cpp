@@ -12,6 +12,7 @@
 #include <tessera/base/timer.hpp>
 #include <tessera/comm/agree.hpp>
 #include <tessera/comm/share_json.hpp>
+#include <tessera/plan/layout/rank_groups.hpp>
 #include <tessera/process/progress.hpp>
 #include <tessera/process/provenance.hpp>
 

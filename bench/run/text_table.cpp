@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include <tessera/base/text.hpp>
+#include <tessera/plan/layout/rank_groups.hpp>
 
 #include "results/result_parts.hpp"
 #include "run/console.hpp"

@@ -32,10 +32,25 @@ begin plan-of-a-large-model
 succeeds plan "$inputs/transformer_large.toml" --ranks 40 --machine "$inputs/machines/gpu_cluster.toml" --json out.json
 [ "$(wc -l < "$out")" -le 50 ] || fail "prints $(wc -l < "$out") lines"
 [ "$(wc -c < "$here/out.json")" -le 20000 ] || fail "writes $(wc -c < "$here/out.json") bytes"
-for flag in --tensors --calls --schedule; do
+for flag in --tensors --calls --schedule "--timeline x"; do
+  # shellcheck disable=SC2086 # words
   succeeds plan "$inputs/tutorial.toml" $flag
+  # shellcheck disable=SC2086 # words
   rejects "--advise compares plans and takes no" plan "$inputs/tutorial.toml" --advise $flag
 done
+
+# The stages of a pipeline need different memory; the timeline is that of the rank that needs most, or of the one asked for.
+begin plan-timeline
+pipeline=(plan "$inputs/transformer.toml" --mesh pipeline=2,model=2 --set training.microbatches=4)
+succeeds "${pipeline[@]}" --json plan.json --timeline out.json
+expect_files out.json plan.json
+most=$(grep -oP '"total": \K[0-9]+' "$here/plan.json" | sort -n | tail -1)
+expect_json /memory/total "$most" /rank 0 /mesh pipeline=2,model=2 /peak/tensors/0/role activation
+expect_line "Peak on rank 0: [0-9.]+ [KM]iB of [0-9.]+ [KM]iB in use, in [a-z]+\(.*, m[0-3]\)"
+succeeds "${pipeline[@]}" --timeline out.json --timeline-rank 3
+expect_json /rank 3
+for rank in -1 4; do rejects "--timeline-rank = $rank: must be 0 to 3" "${pipeline[@]}" --timeline out.json --timeline-rank $rank; done
+rejects "--timeline-rank requires --timeline" "${pipeline[@]}" --timeline-rank 1
 
 begin plan-of-many
 succeeds plan "$inputs/large.toml" --mesh data=100000 --set training.batch_size=200000 \

@@ -35,6 +35,7 @@ saved=$(saved 16)
 for kind in "${kinds[@]}"; do
   node=${kind%:*}
   rejects_node "$kind" "--json = $node" plan "${tutorial[@]}" --json "$node"
+  rejects_node "$kind" "--timeline = $node" plan "${tutorial[@]}" --json out.json --timeline "$node"
   rejects_node "$kind" "-o = $node" checkpoint export "$saved" -o "$node"
 done
 rejects_node fifo:FIFO "--json = fifo" run "${tutorial[@]}" --json fifo
@@ -52,6 +53,7 @@ begin file-size-limit
 echo '"old"' > "$here/out.json"
 launcher=(bash -c 'ulimit -f 1 && exec "$@"' limit)
 rejects "cannot write out.json: File too large" plan "${tutorial[@]}" --tensors --json out.json
+rejects "cannot write out.json: File too large" plan "${tutorial[@]}" --timeline out.json
 expect_files out.json
 expect_json "" old
 launcher=(bash -c 'ulimit -f 20000 && exec "$@"' limit)

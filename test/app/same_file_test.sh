@@ -39,6 +39,8 @@ one_file "--json = a.toml" "configuration = a.toml" plan "${tutorial[@]}" --json
 for command in run plan; do
   one_file "--json = machine.toml" "--machine = machine.toml" $command "${tutorial[@]}" --machine machine.toml --json machine.toml
 done
+one_file "--timeline = a.toml" "configuration = a.toml" plan "${tutorial[@]}" --timeline a.toml
+one_file "--timeline = one" "--json = one" plan "${tutorial[@]}" --json one --timeline one
 arrays=("${tutorial[@]}" --set data.kind=npy --set data.x=arrays/x.npy --set data.y=arrays/y.npy)
 one_file "--export = arrays/x.npy" "data.x = arrays/x.npy" run "${arrays[@]}" --export arrays
 one_file "--json = arrays/y.npy" "data.y = arrays/y.npy" plan "${arrays[@]}" --json arrays/y.npy

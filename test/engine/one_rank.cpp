@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "engine/one_rank.hpp"
 
+#include <algorithm>
 #include <array>
 #include <cmath>
 #include <limits>
@@ -11,6 +12,7 @@
 #include <tessera/config/config_io.hpp>
 #include <tessera/config/config_rules.hpp>
 #include <tessera/config/to_plan_input.hpp>
+#include <tessera/plan/memory_timeline.hpp>
 
 #include "checkpoint/checkpoint_support.hpp"
 #include "nn/serial_model.hpp"
@@ -208,7 +210,13 @@ void expect_trains_like_one_rank(const Experiment& setup, const CommOptions& com
     warm.reset();
     EXPECT_EQ(allocations, 0) << "in warm steps";
     EXPECT_EQ(plan_violation(metrics), "");
-    memory.expect_as_in(trainer.plan(setup.data.samples).memory(trainer.mesh().rank()));
+    const Size rank = trainer.mesh().rank();
+    memory.expect_as_in(trainer.plan(setup.data.samples).memory(rank));
+    Size reached = 0;
+    const nlohmann::json timeline = memory_timeline(trainer.engine().plan(), rank);
+    for (const nlohmann::json& action : timeline["actions"])
+      reached = std::max(reached, action["reaches"].get<Size>());
+    EXPECT_EQ(reached, metrics.measured.device_bytes) << "in the timeline of memory";
     const Trained trained = end_of(trainer, metrics);
     expect_like_alone(trained, setup);
     expect_same_on_all_ranks(trainer.mesh().world(), trained.losses, "losses");

@@ -1,11 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
 #include <functional>
+#include <string>
 #include <utility>
 #include <vector>
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <tessera/nn/models/models.hpp>
+#include <tessera/plan/memory_timeline.hpp>
 #include <tessera/plan/pass/memory_placement.hpp>
 
 #include "plan/plan_support.hpp"
@@ -160,6 +164,83 @@ TEST(PlanMemory, RankWithoutRowsKeepsTheState) {
   EXPECT_EQ(plan.memory(2).data, 2 * (4 + 1) * 4);
   EXPECT_EQ(plan.memory(3).data, 0);
   EXPECT_EQ(plan.memory(3).persistent(), 6168);
+}
+
+// At the peak, output 1, its gradient and the gradient of output 2 are alive; the frame is rounded
+// up to 8 bytes.
+TEST(MemoryTimeline, OfTheTutorial) {
+  const Plan plan = make_plan(tutorial({{"data", 3}}));
+  const nlohmann::json timeline = memory_timeline(plan, 2), &peak = timeline["peak"];
+  EXPECT_EQ(timeline["memory"]["total"], plan.memory(2).total());
+  ASSERT_EQ(timeline["actions"].size(), plan.stages[0].actions.size());
+  EXPECT_EQ(timeline["actions"][0]["text"], "forward(layer1/product)");
+  EXPECT_EQ(timeline["actions"][0]["activations"], 2816);
+  EXPECT_EQ(timeline["actions"].back()["text"], "update");
+  EXPECT_EQ(timeline["actions"].back()["in_use"], plan.memory(2).total() - 5680);
+  EXPECT_EQ(timeline["actions"][peak["action"].get<Size>()]["text"], "backward(layer2/product)");
+  EXPECT_EQ(peak["in_use"], plan.memory(2).total() - 4);
+  std::string tensors;
+  for (const nlohmann::json& tensor : peak["tensors"])
+    tensors += fmt::format("{} {} {}; ", tensor["role"].get<std::string>(),
+                           tensor["path"].get<std::string>(), tensor["bytes"].get<Size>());
+  EXPECT_EQ(tensors,
+            "activation layer1/output 2816; gradient layer1/output.gradient 2816; gradient "
+            "layer2/output.gradient 44; ");
+}
+
+// The largest extent is the memory of the rank, and no tensor lies outside of its action's extent.
+TEST(MemoryTimeline, ReachesTheWholeMemoryInEveryKindOfPlan) {
+  const auto change = [](const std::string& what, PlanInput& input) {
+    if (what == "units") input.activation_checkpointing.units = 1;
+    if (what == "full") input.activation_checkpointing.units = 100;
+    if (what == "overlap") input.overlap = true;
+    if (what == "rows") input.sequence_parallel = true;
+    if (what == "gpipe") input.schedule = PipelineSchedule::gpipe;
+    if (what == "zero_bubble") input.schedule = PipelineSchedule::zero_bubble;
+    if (what == "interleaved")
+      input.schedule = PipelineSchedule::interleaved, input.virtual_stages = 2;
+    if (what == "ring") input.context_attention = ContextAttention::ring;
+    if (what == "all_to_all") input.context_attention = ContextAttention::all_to_all;
+    if (what == "bfloat16") input.compute_type = DType::bfloat16;
+    if (what == "fixed_order" && input.mesh.size_of("context") * input.mesh.size_of("expert") == 1)
+      input.numerics.reproducible = true, input.microbatches = 1;
+  };
+  const std::vector<std::pair<Strategy, std::vector<Axis>>> meshes{
+      {Strategy::data, {{"data", 2}}},
+      {Strategy::zero1, {{"data", 2}}},
+      {Strategy::fsdp, {{"fsdp", 2}, {"model", 2}}},
+      {Strategy::data, {{"pipeline", 2}}},
+      {Strategy::fsdp, {{"pipeline", 2}, {"fsdp", 2}}},
+      {Strategy::data, {{"context", 2}, {"model", 2}}},
+      {Strategy::data, {{"expert", 2}, {"data", 2}}}};
+  for (const auto& [strategy, axes] : meshes)
+    for (const char* what : {"", "units", "full", "overlap", "rows", "gpipe", "zero_bubble",
+                             "interleaved", "ring", "all_to_all", "bfloat16", "fixed_order"}) {
+      PlanInput input = sharded(tutorial(axes), strategy);
+      TransformerConfig config{
+          .vocabulary = 11, .context = 8, .width = 8, .heads = 4, .blocks = 4, .inner_width = 12};
+      if (input.mesh.size_of("expert") > 1) config.experts = 4, config.top_k = 2;
+      input.model = transformer(config);
+      input.loss = LossKind::cross_entropy;
+      input.microbatches = 4;
+      change(what, input);
+      const Plan plan = make_plan(input);
+      for (Size rank = 0; rank < input.mesh.num_ranks(); ++rank) {
+        const nlohmann::json timeline = memory_timeline(plan, rank);
+        Size reached = 0, used = 0;
+        for (const nlohmann::json& action : timeline["actions"]) {
+          EXPECT_LE(action["in_use"], action["reaches"]);
+          reached = std::max(reached, action["reaches"].get<Size>());
+          used = std::max(used, action["in_use"].get<Size>());
+        }
+        EXPECT_EQ(reached, plan.memory(rank).total()) << input.mesh.to_string() << " " << what;
+        EXPECT_EQ(timeline["peak"]["in_use"], used);
+        Size tensors = plan.memory(rank).total() - plan.memory(rank).activations;
+        for (const nlohmann::json& tensor : timeline["peak"]["tensors"])
+          tensors += tensor["bytes"].get<Size>();
+        EXPECT_EQ(tensors, used) << input.mesh.to_string() << " " << what;
+      }
+    }
 }
 
 // Steady memory of each strategy, float32 with Adam, as in the table of src/tessera/plan/README.md.

@@ -126,6 +126,12 @@ void add_plan(CLI::App& app, PlanOptions& options) {
       *app.add_subcommand("plan", "Show memory, traffic and work of a run, without MPI");
   add_source(plan, options.source);
   add(plan, "--json", options.json, "FILE", "Also write the plan to a file");
+  CLI::Option* const timeline =
+      add(plan, "--timeline", options.timeline, "FILE",
+          "Also write which memory each action of a step uses; tessera-report draws it");
+  add(plan, "--timeline-rank", options.timeline_rank, "RANK",
+      "Rank of the timeline; default: the first of those that need most memory")
+      ->needs(timeline);
   add(plan, "--ranks,--ranks-expected", options.source.ranks_expected, "N",
       "Number of ranks to plan for");
   add(plan, "--machine", options.machine, "FILE",
@@ -215,9 +221,11 @@ Command parse_command_line(const std::vector<std::string>& arguments) {
   if (for_kokkos && (name == "plan" || name == "checkpoint" || name == "diff"))
     throw Error(ExitCode::usage,
                 name + " does not start Kokkos and takes no --kokkos- arguments" + hint);
-  if (plan.advises && (plan.parts.tensors || plan.parts.calls || plan.parts.schedule))
-    throw Error(ExitCode::usage,
-                "--advise compares plans and takes no --tensors, --calls or --schedule" + hint);
+  if (plan.advises &&
+      (plan.parts.tensors || plan.parts.calls || plan.parts.schedule || !plan.timeline.empty()))
+    throw Error(
+        ExitCode::usage,
+        "--advise compares plans and takes no --tensors, --calls, --schedule or --timeline" + hint);
   if (run.trace_steps.first > run.trace_steps.second)
     throw ConfigError("--trace-steps",
                       fmt::format("{}:{}", run.trace_steps.first, run.trace_steps.second),

@@ -44,10 +44,12 @@ ExitCode run_command(Runtime& runtime, const TrainOptions& options);
 struct PlanOptions {
   ConfigSource source{};
   std::string json{};      ///< file for the plan or the advice; empty: none
-  std::string machine{};   ///< machine file; empty: no times are predicted
-  std::string progress{};  ///< as in TrainOptions
-  PlanParts parts{};       ///< what to show besides the summary
-  bool advises = false;    ///< search for the fastest configuration instead of showing one plan
+  std::string timeline{};  ///< file for the memory of a rank during a step; empty: none
+  std::optional<Size> timeline_rank{};  ///< empty: the lowest of those that need most memory
+  std::string machine{};                ///< machine file; empty: no times are predicted
+  std::string progress{};               ///< as in TrainOptions
+  PlanParts parts{};                    ///< what to show besides the summary
+  bool advises = false;  ///< search for the fastest configuration instead of showing one plan
 };
 
 /// `tessera plan`: prints the plan of one step, or the fastest configurations. Starts neither MPI

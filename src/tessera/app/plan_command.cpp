@@ -6,11 +6,13 @@
 
 #include <tessera/app/advice_text.hpp>
 #include <tessera/app/commands.hpp>
+#include <tessera/base/text.hpp>
 #include <tessera/config/config_io.hpp>
 #include <tessera/config/config_rules.hpp>
 #include <tessera/config/to_plan_input.hpp>
 #include <tessera/io/whole_file.hpp>
 #include <tessera/plan/layout/rank_groups.hpp>
+#include <tessera/plan/memory_timeline.hpp>
 #include <tessera/plan/plan_text.hpp>
 #include <tessera/predict/machine_file.hpp>
 #include <tessera/process/log.hpp>
@@ -21,10 +23,10 @@
 namespace tessera {
 namespace {
 
-/// The text to print, and the document for --json.
+/// The text to print, and the documents for --json and --timeline.
 struct Findings {
   std::string text;
-  nlohmann::json document{};
+  nlohmann::json document{}, timeline{};
 };
 
 Findings advice_on(const Config& config, const PlanOptions& options) {
@@ -50,6 +52,21 @@ std::string device_line(const std::optional<Machine>& machine) {
 /// Below this utilization, something else than products takes most of a step.
 constexpr double low_utilization = 0.05;
 
+/// Returns the memory of a rank during a step, and adds a line about its peak to the text.
+nlohmann::json timeline_of(const Plan& plan, const PlanOptions& options, std::string& text) {
+  const Size ranks = plan.input.mesh.num_ranks();
+  const Size rank = options.timeline_rank.value_or(largest_memory(plan).rank);
+  if (rank < 0 || rank >= ranks)
+    throw ConfigError("--timeline-rank", std::to_string(rank),
+                      fmt::format("must be 0 to {}", ranks - 1));
+  nlohmann::json timeline = memory_timeline(plan, rank);
+  const nlohmann::json& peak = timeline["peak"];
+  text += fmt::format("Peak on rank {}: {} of {} in use, in {}\n", rank,
+                      human_bytes(peak["in_use"]), human_bytes(timeline["memory"]["total"]),
+                      timeline["actions"][peak["action"].get<Size>()]["text"].get<std::string>());
+  return timeline;
+}
+
 Findings plan_of(const Config& config, const PlanOptions& options) {
   const Topology topology = planned_topology(config);
   validate(config, topology);
@@ -59,14 +76,15 @@ Findings plan_of(const Config& config, const PlanOptions& options) {
   const Plan plan = make_plan(plan_input(config, resolve_mesh(config, topology), target));
   Findings found{device_line(machine) + to_text(plan, topology, options.parts)};
   if (!options.json.empty()) found.document = to_json(plan, topology, options.parts);
+  if (!options.timeline.empty()) found.timeline = timeline_of(plan, options, found.text);
   if (!machine) return found;
   const SimulatedStep step = simulate(plan, cost_on(*machine, plan));
   const double utilization = model_flops_utilization(*machine, plan, step.step_seconds);
-  found.text += step_text(plan, *machine, step) + memory_text(*machine, most_memory(plan));
+  const Size memory = largest_memory(plan).memory.total();
+  found.text += step_text(plan, *machine, step) + memory_text(*machine, memory);
   found.document["predicted"] = to_json(*machine, step);
   found.document["predicted"]["mfu"] = utilization;
-  found.document["predicted"]["lacks_bytes"] =
-      std::max(Size{0}, most_memory(plan) - machine->memory_bytes);
+  found.document["predicted"]["lacks_bytes"] = std::max(Size{0}, memory - machine->memory_bytes);
   if (utilization < low_utilization)
     log_warning(fmt::format("the predicted step reaches {:.2g} % of the machine's rate of products",
                             100 * utilization));
@@ -78,17 +96,20 @@ Findings plan_of(const Config& config, const PlanOptions& options) {
 ExitCode plan_command(const PlanOptions& options) {
   set_progress_mode(options.progress);
   Config config = load_config(options.source);
-  if (!options.json.empty()) {
+  if (!options.json.empty() || !options.timeline.empty()) {
     std::vector<FileUse> files = inputs_of(config);
     files.push_back({"configuration", options.source.file});
     files.push_back({"--machine", options.machine});
     files.push_back({"--json", options.json, true});
+    files.push_back({"--timeline", options.timeline, true});
     check_distinct(files);
-    check_writable("--json", options.json);
+    for (const FileUse& file : files)
+      if (file.writes && !file.path.empty()) check_writable(file.key, file.path);
   }
   count_samples(config);
   const Findings found = options.advises ? advice_on(config, options) : plan_of(config, options);
   if (!options.json.empty()) write_json(options.json, found.document);
+  if (!options.timeline.empty()) write_json(options.timeline, found.timeline);
   print_output(found.text);
   return ExitCode::ok;
 }

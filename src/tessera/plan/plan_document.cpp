@@ -38,9 +38,7 @@ class DocumentParts {
 
   json memory() const {
     const auto entry = [](const MemoryPlan& memory) {
-      json bytes{{"total", memory.total()}};
-      for (const MemoryRow& row : memory_rows) bytes[row.name] = memory.*row.bytes;
-      return json{{"bytes", bytes}};
+      return json{{"bytes", memory_json(memory)}};
     };
     return by_ranks(joined(alike_, [&](Size rank) { return plan_.memory(rank); }), entry);
   }
@@ -145,6 +143,12 @@ class DocumentParts {
 };
 
 }  // namespace
+
+json memory_json(const MemoryPlan& memory) {
+  json bytes{{"total", memory.total()}};
+  for (const MemoryRow& row : memory_rows) bytes[row.name] = memory.*row.bytes;
+  return bytes;
+}
 
 json plan_document(const Plan& plan, const Topology& topology, PlanParts parts,
                    RanksText ranks_text) {

@@ -16,4 +16,7 @@ using RanksText = std::string (RankClasses::*)(const RankClasses::Numbers&) cons
 nlohmann::json plan_document(const Plan& plan, const Topology& topology, PlanParts parts,
                              RanksText ranks_text);
 
+/// Returns the bytes by part, and their sum as "total".
+nlohmann::json memory_json(const MemoryPlan& memory);
+
 }  // namespace tessera

@@ -3,8 +3,9 @@
 
 #include <gtest/gtest.h>
 
+#include <tessera/plan/layout/rank_groups.hpp>
+
 #include "expect_error.hpp"
-#include "results/result_parts.hpp"
 
 namespace tessera::bench {
 namespace {

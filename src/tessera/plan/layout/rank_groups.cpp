@@ -133,12 +133,15 @@ RankGroups<std::vector<Size>> group_alike(const Plan& plan, bool with_norm) {
   });
 }
 
-Size most_memory(const Plan& plan) {
+LargestMemory largest_memory(const Plan& plan) {
+  LargestMemory largest{0, plan.memory(0)};
   const auto alike = group_alike(plan);
-  Size most = 0;
-  for (const auto& ranks : alike.groups)
-    most = std::max(most, plan.memory(alike.first_rank(ranks)).total());
-  return most;
+  for (const auto& group : alike.groups) {
+    const Size rank = alike.first_rank(group);
+    const MemoryPlan memory = plan.memory(rank);
+    if (memory.total() > largest.memory.total()) largest = {rank, memory};
+  }
+  return largest;
 }
 
 RankGroups<CheckpointBytes> group_checkpoint_bytes(const Plan& plan) {

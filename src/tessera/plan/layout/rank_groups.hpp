@@ -28,8 +28,12 @@ RankGroups<LocalPart> group_parts(const Plan& plan, Size stage, const Slot& slot
 /// that they do equal work.
 RankGroups<std::vector<Size>> group_alike(const Plan& plan, bool with_norm = false);
 
-/// Returns the bytes of device memory of the rank that needs most.
-Size most_memory(const Plan& plan);
+/// Device memory of the rank that needs most, the lowest of several.
+struct LargestMemory {
+  Size rank = 0;
+  MemoryPlan memory;
+};
+LargestMemory largest_memory(const Plan& plan);
 
 /// Groups ranks by the bytes that they write to and read from a checkpoint.
 RankGroups<CheckpointBytes> group_checkpoint_bytes(const Plan& plan);
