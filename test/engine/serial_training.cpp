@@ -19,10 +19,14 @@ void scale(const Vector<double>& values, double factor) {
       "scale", values.extent(0), KOKKOS_LAMBDA(int i) { values(i) *= factor; });
 }
 
-/// Clips by value and returns the factor that clips by norm.
-double clip(const ClipConfig& config, const Vector<double>& gradients) {
+/// Clips by value and returns the factor that clips by norm. `runs`: all parameters.
+double clip(const ClipConfig& config, const Vector<double>& gradients,
+            const std::vector<ParameterRun<double>>& runs) {
   if (config.value) clip_by_value(gradients, *config.value);
-  return clip_scale(config, sum_of_squares<double>(gradients));
+  double squares = 0;
+  for (const ParameterRun<double>& run : runs)
+    if (run.sign_rate == 0) squares += sum_of_squares<double>(run.grads);
+  return clip_scale(config, squares);
 }
 
 }  // namespace
@@ -53,21 +57,22 @@ Trained train_layers(const ModelSpec& model, const Experiment& setup) {
       sum += net.loss(x, y);
       net.compute_gradients(x, y);
       const Vector<double>& gradients = net.gradients();
-      if (sums) {
-        const LossShape shape =
-            loss_shape(training.loss, samples, model.output_positions(), model.output_width());
-        scale(gradients, static_cast<double>(loss_count(training.loss, shape.rows, shape.cols)));
-      }
-      const double clipping = clip(training.clip, gradients);
-      trained.gradients = to_host(gradients);
+      const LossShape shape =
+          loss_shape(training.loss, samples, model.output_positions(), model.output_width());
+      const auto count = static_cast<double>(loss_count(training.loss, shape.rows, shape.cols));
       runs.clear();
       for (const LayerSpec& layer : model.layers)
         for (std::size_t p = 0; p < layer.parameters.size(); ++p) {
           const std::string path = path_of(layer, layer.parameters[p]);
+          const Vector<double> gradient = net.parameter(gradients, path);
+          if (sums && layer.parameters[p].sign_rate == 0) scale(gradient, count);
           runs.push_back(
-              {net.parameter(parameters, path), net.parameter(gradients, path),
-               is_kernel(layer, p) || training.optimizer.weight_decay_on == WeightDecayOn::all});
+              {net.parameter(parameters, path), gradient,
+               is_kernel(layer, p) || training.optimizer.weight_decay_on == WeightDecayOn::all,
+               layer.parameters[p].sign_rate});
         }
+      const double clipping = clip(training.clip, gradients, runs);
+      trained.gradients = to_host(gradients);
       optimizer.step(runs, rate, clipping);
     }
     trained.losses.push_back(sum / batches);

@@ -153,6 +153,27 @@ TYPED_TEST(OptimizerOf, ARunThatDoesNotDecayFollowsTheRuleWithoutDecay) {
   }
 }
 
+TYPED_TEST(OptimizerOf, ARunWithASignRateMovesBySignsOnly) {
+  using T = TypeParam;
+  for (const OptimizerKind kind : {OptimizerKind::sgd, OptimizerKind::adamw}) {
+    OptimizerConfig config{.kind = kind};
+    if (kind == OptimizerKind::adamw) config.weight_decay = 0.5;
+    const Vector<T> p = to_device(std::vector<T>{1, 1, 1, 1}), g = normal<T>(4, 2);
+    Kokkos::deep_copy(alias_vector(g.data(), 3), to_device(std::vector<T>{-7, 0, T(1e-9)}));
+    Optimizer<T> optimizer(config, 4);
+    const std::vector<ParameterRun<T>> runs{
+        {alias_vector(p.data(), 3), alias_vector(g.data(), 3), true, T(0.25)},
+        {alias_vector(p.data() + 3, 1), alias_vector(g.data() + 3, 1)}};
+    for (int t = 0; t < 2; ++t) optimizer.step(runs, T(0.1), T(0.5));
+    const std::vector<T> moved = to_host(p);
+    EXPECT_EQ(std::vector<T>(moved.begin(), moved.begin() + 3), (std::vector<T>{1.5, 1, 0.5}));
+    EXPECT_NE(moved[3], 1);
+    if (kind == OptimizerKind::adamw) {
+      EXPECT_EQ(to_host(optimizer.moments())[0], 0);
+    }
+  }
+}
+
 TYPED_TEST(OptimizerOf, AdamHoldsWhereSquaresUnderflowOrAlmostOverflow) {
   using T = TypeParam;
   using limits = std::numeric_limits<T>;

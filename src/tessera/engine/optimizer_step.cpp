@@ -57,7 +57,8 @@ OptimizerStep<T>::OptimizerStep(const Plan& plan, Size rank, const StatePlan& st
                           own.count);
     };
     add_run({place_in(parameters), place_in(gradients),
-             parameter.is_kernel || optimizer.weight_decay_on == WeightDecayOn::all},
+             parameter.is_kernel || optimizer.weight_decay_on == WeightDecayOn::all,
+             static_cast<State>(parameter.sign_rate)},
             state.has_copies ? place_in(used) : Vector<T>());
   }
 }
@@ -66,6 +67,7 @@ template <class T>
 void OptimizerStep<T>::add_run(const ParameterRun<State>& run, const Vector<T>& copy) {
   const bool has_copies = copy.extent(0) > 0;
   const bool joins = !runs_.empty() && runs_.back().decays == run.decays &&
+                     runs_.back().sign_rate == run.sign_rate &&
                      continues(runs_.back().params, run.params.data()) &&
                      continues(runs_.back().grads, run.grads.data()) &&
                      (!has_copies || continues(copies_.back(), copy.data()));

@@ -47,6 +47,16 @@ void momentum_sgd(const Arguments<T>& a, T momentum, bool nesterov, T* m) {
       });
 }
 
+template <class T>
+void move_by_sign(const Arguments<T>& a, T rate) {
+  T* const p = a.p;
+  const T* const g = a.g;
+  for_each(
+      "tessera::move_by_sign"_label, a.n, KOKKOS_LAMBDA(Size i) {
+        p[i] -= g[i] > 0 ? rate : g[i] < 0 ? -rate : T(0);
+      });
+}
+
 /// Returns 1 / (1 - beta^t). Rounding beta to float32 changes 1 - beta by up to 3e-8. optax rounds,
 /// and the published digits of the tutorial need it: with beta = 0.999 a step changes by 6e-6 of
 /// its length. A larger beta would change it more, and is not rounded.
@@ -143,6 +153,7 @@ void Optimizer<T>::update(const ParameterRun<T>& run, Size first, T learning_rat
                        .learning_rate = learning_rate,
                        .scale = grad_scale,
                        .weight_decay = run.decays ? static_cast<T>(config_.weight_decay) : T(0)};
+  if (run.sign_rate != 0) return move_by_sign(a, run.sign_rate);
   T* const moments = moments_.data() + first;
   switch (config_.kind) {
     case OptimizerKind::sgd:

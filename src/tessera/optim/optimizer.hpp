@@ -10,12 +10,13 @@
 namespace tessera {
 
 /// Contiguous parameters and their gradients, of the same extent. `decays`: weight decay acts on
-/// them.
+/// them. With `sign_rate` each update is p -= sign_rate sign(g) instead.
 template <class T>
 struct ParameterRun {
   Vector<T> params;
   Vector<const T> grads;
   bool decays = true;
+  T sign_rate = 0;
 };
 
 /// Updates a flat shard of parameters. Elements are independent, so separately updated shards have

@@ -134,7 +134,7 @@ std::vector<Range> Plan::unique_gradients(Size rank) const {
   const ParameterLayout& layout = stage(rank).parameters;
   std::vector<Range> unique;
   for (const ParameterPlan& parameter : layout.parameters) {
-    if (is_copy(rank, parameter)) continue;
+    if (is_copy(rank, parameter) || parameter.sign_rate != 0) continue;
     const Size elements = num_elements(piece(rank, parameter).extent);
     const Range added = own.owned_gradients(parameter.bucket, {parameter.place.begin, elements});
     if (added.count == 0) continue;

@@ -74,8 +74,8 @@ struct Plan {
   /// Returns the places of parameters, gradients and moments in the buffers of `rank`.
   StatePlan state(Size rank) const;
   /// Returns the elements that the rank adds to a sum over state_axes(), so that each element of
-  /// the model's gradient is added once. The ranges are places in the rank's flat buffer of
-  /// gradients, in ascending order.
+  /// the model's gradient is added once. Parameters with a sign_rate are left out. The ranges are
+  /// places in the rank's flat buffer of gradients, in ascending order.
   std::vector<Range> unique_gradients(Size rank) const;
   /// Returns the bytes of device memory of `rank`.
   MemoryPlan memory(Size rank) const;

@@ -33,6 +33,9 @@ struct ParameterSpec {
   std::vector<std::string> logical_axes;  ///< one name per dimension
   Initial initial = Initial::zeros;
   std::uint32_t stream = 0;  ///< random numbers use the key fold_in(key(seed), stream)
+  /// Not 0: each step moves the elements by so much against the sign of the gradient. Learning
+  /// rate, moments, decay and clipping do not act on them, and norms of gradients leave them out.
+  double sign_rate = 0;
 };
 
 /// Returns the fan in of a parameter with Initial::drawn.

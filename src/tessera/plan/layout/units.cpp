@@ -85,6 +85,7 @@ void add_parameters(ParameterLayout& plan, const PlanInput& input, Size l,
          .shape = shape,
          .partial_gradient = placements.along("model").parameter_gradients[p].is_partial(),
          .is_kernel = is_kernel(layer, p),
+         .sign_rate = layer.parameters[p].sign_rate,
          .cuts = std::move(cuts),
          .place = {0, room}});
     unit.place.count += room;

@@ -33,6 +33,7 @@ struct ParameterPlan {
   bool partial_gradient = false;
   bool is_kernel = false;
   bool is_copy = false;  ///< the first stage has the parameter too (UnitPlan::is_tied)
+  double sign_rate = 0;  ///< ParameterSpec::sign_rate
   Cuts cuts{};           ///< by the axes that split the layer, `model` first
   Range place{};         ///< elements with padding, counted from the start of the bucket
   Size bucket = 0;
