@@ -42,6 +42,11 @@ residual          |                       |                | fsdp=2,model=2 | fs
 moe               | $little               |                | fsdp=2,expert=2 | expert:all_to_all fsdp:reduce_scatter fsdp:all_gather
 transformer       | $little               |                | fsdp=2,model=2 | fsdp:reduce_scatter fsdp:all_gather
                                                                model:reduce_scatter model:all_gather
+llama             | $little data.file=$inputs/gpu_steps.toml model.transformer.context=15 | | fsdp=2,model=2
+                                                             | fsdp:reduce_scatter fsdp:all_gather
+                                                               model:reduce_scatter model:all_gather
+mixtral           | $little data.file=$inputs/gpu_steps.toml model.transformer.context=15 | | fsdp=2,expert=2
+                                                             | expert:all_to_all fsdp:reduce_scatter fsdp:all_gather
 long_context      | model.transformer.context=15 model.transformer.width=16 model.transformer.inner_width=16 | |
                                                              | context:send context:receive context:all_reduce
 pinn              | $little training.batch_size=16 training.validate_every=1 | | | data:reduce_scatter data:all_gather
@@ -60,7 +65,8 @@ for file in "$inputs"/*.toml; do
   begin "input-$input"
   succeeds plan "$file"
   row=$(grep "^$input *|" <<< "$rows")
-  [[ -n $row || $input == *_large ]] || fail "say in inputs_test.sh how inputs/$input.toml is made small, and what it sends"
+  [[ -n $row || $input == *_large || $input == *[0-9]b ]] ||
+    fail "say in inputs_test.sh how inputs/$input.toml is made small, and what it sends"
   [ -n "$row" ] || continue
   IFS='|' read -r _ keys alone mesh traffic <<< "$row"
   alone=$(xargs <<< "$alone") mesh=$(xargs <<< "$mesh") small=()
