@@ -45,6 +45,9 @@ def load(folder):
     settings = {**results["config"]["training"], **results["config"]["model"], "learning_rate": rate}
     settings = {key.removeprefix(f"{settings['kind']}."): value for key, value in settings.items()}
     weights = {name.replace(".", "/"): array for name, array in arrays_in((folder / "weights").read_bytes()).items()}
+    if settings.get("feed_forward") == "gated":  # our columns of both factors alternate; theirs are two halves
+        gates = [name for name in weights if name.endswith("fc1/weight")]
+        weights |= {name: np.concatenate([weights[name][::2], weights[name][1::2]]) for name in gates}
     x, y = (np.load(folder / f"{name}.npy") for name in "xy")
     if len(x) != settings["batch_size"]:
         raise SystemExit(f"error: a batch of {settings['batch_size']} is more than `tessera run --export` writes")

@@ -21,10 +21,11 @@ def parse():
 
 
 OPERATIONS = types.SimpleNamespace(
-    xp=jnp, complex=jax.lax.complex, relu=jax.nn.relu, tanh=jnp.tanh, gelu=jax.nn.gelu,
-    exact=lambda x: x.astype(jnp.float32),
+    xp=jnp, complex=jax.lax.complex, relu=jax.nn.relu, silu=jax.nn.silu, tanh=jnp.tanh, gelu=jax.nn.gelu,
+    exact=lambda x: x.astype(jnp.float32), as_type=lambda table, x: table.astype(x.dtype),
     embedding=lambda numbers, table: table[numbers],
-    layer_norm=lambda x, scale, bias: jax.nn.standardize(x, epsilon=1e-5) * scale + bias,
+    layer_norm=lambda x, scale, bias, epsilon: jax.nn.standardize(x, epsilon=epsilon) * scale + bias,
+    rms_norm=lambda x, scale, epsilon: x * jax.lax.rsqrt((x * x).mean(-1, keepdims=True) + epsilon) * scale,
     causal_attention=lambda *qkv: jax.nn.dot_product_attention(*qkv, is_causal=True),
     mse=lambda p, y: ((p - y) ** 2).mean(),
     cross_entropy=lambda p, y: -jnp.take_along_axis(jax.nn.log_softmax(p), y[..., None], -1).mean(),
@@ -37,7 +38,7 @@ class Net:
 
     def __init__(self, weights, settings, compute):
         self.ops, self.settings, self.names = OPERATIONS, settings, list(weights)
-        self.weights, self.compute = weights, compute
+        self.weights, self.compute, self.rope = weights, compute, models.rope_table(settings)
 
     def parameter(self, name):
         return self.weights[name].astype(self.compute)

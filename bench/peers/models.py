@@ -4,6 +4,8 @@ named as by `tessera checkpoint export --names pytorch`, with slashes for dots, 
 
 import re
 
+import numpy as np
+
 
 def count(net, unit):
     return sum(bool(re.fullmatch(rf"{unit}\d+/weight", name)) for name in net.names)
@@ -13,8 +15,11 @@ def activation(net, x):
     return getattr(net.ops, net.settings["activation"])(x)
 
 
-def layer_norm(net, unit, x):
-    return net.ops.layer_norm(x, net.parameter(f"{unit}/weight"), net.parameter(f"{unit}/bias"))
+def norm(net, unit, x):
+    scale, epsilon = net.parameter(f"{unit}/weight"), net.settings["norm_epsilon"]
+    if net.settings["norm"] == "rms_norm":
+        return net.ops.rms_norm(x, scale, epsilon)
+    return net.ops.layer_norm(x, scale, net.parameter(f"{unit}/bias"), epsilon)
 
 
 def chain(net, unit, x):
@@ -24,17 +29,50 @@ def chain(net, unit, x):
     return x
 
 
+def rope_table(settings):
+    """Cosines and sines by position and pair of columns, the same for all heads. Empty without rope."""
+    if settings.get("positions") != "rope":
+        return np.zeros(0, np.float32)
+    pairs = settings["width"] // settings["heads"] // 2
+    angles = np.outer(np.arange(settings["context"]), settings["rope_theta"] ** (-np.arange(pairs) / pairs))
+    return np.stack([np.cos(angles), np.sin(angles)]).astype(np.float32)[:, :, None]
+
+
+def rotated(net, x):
+    (cosine, sine), pairs = net.ops.as_type(net.rope, x), x.shape[-1] // 2
+    a, b = x[..., :pairs], x[..., pairs:]
+    return net.ops.xp.concatenate([a * cosine - b * sine, b * cosine + a * sine], -1)
+
+
+def attention(net, block, x):
+    def heads_of(unit, heads, parts):
+        made = net.dense(f"{block}/{unit}", x).reshape(*x.shape[:2], heads, parts, -1)
+        return [made[..., part, :] for part in range(parts)]
+
+    if f"{block}/qkv/weight" in net.names:
+        q, k, v = heads_of("qkv", net.settings["heads"], 3)
+    else:
+        (q,), (k, v) = heads_of("q", net.settings["heads"], 1), heads_of("kv", net.settings["kv_heads"], 2)
+        q, k = rotated(net, q), rotated(net, k)
+    return net.dense(f"{block}/proj", net.ops.causal_attention(q, k, v).reshape(*x.shape[:2], -1))
+
+
+def feed_forward(net, block, x):
+    hidden, width = net.dense(f"{block}/fc1", x), net.settings["inner_width"]
+    if net.settings["feed_forward"] == "gated":  # case.py puts the second factors behind the first
+        return net.dense(f"{block}/fc2", activation(net, hidden[..., :width]) * hidden[..., width:])
+    return net.dense(f"{block}/fc2", activation(net, hidden))
+
+
 def transformer(net, tokens, noise):
-    samples, positions = tokens.shape[:2]
-    h = net.ops.embedding(tokens[..., 0], net.parameter("embedding/weight")) + net.parameter("embedding/position")
+    h = net.ops.embedding(tokens[..., 0], net.parameter("embedding/weight"))
+    if net.settings["positions"] == "learned":
+        h = h + net.parameter("embedding/position")
     for number in range(1, count(net, r"block\d+/fc") // 2 + 1):
         block = f"block{number}"
-        qkv = net.dense(f"{block}/qkv", layer_norm(net, f"{block}/ln1", h))
-        qkv = qkv.reshape(samples, positions, net.settings["heads"], 3, -1)
-        mixed = net.ops.causal_attention(*(qkv[..., part, :] for part in range(3)))
-        h = h + net.dense(f"{block}/proj", mixed.reshape(samples, positions, -1))
-        h = h + net.dense(f"{block}/fc2", activation(net, net.dense(f"{block}/fc1", layer_norm(net, f"{block}/ln2", h))))
-    return net.dense("logits", layer_norm(net, "ln", h))
+        h = h + attention(net, block, norm(net, f"{block}/ln1", h))
+        h = h + feed_forward(net, block, norm(net, f"{block}/ln2", h))
+    return net.dense("logits", norm(net, "ln", h))
 
 
 def vae(net, x, noise):

@@ -15,8 +15,8 @@ import tempfile
 
 HERE = pathlib.Path(__file__).resolve().parent
 # A setting of each tiny model.
-SMALL = {"mlp": "model.widths=[16,32,16]", "transformer": "model.transformer.width=8", "fno": "model.fno.width=4",
-         "vae": "model.vae.hidden=[16,8]", "pinn": "model.pinn.width=8"}  # fmt: skip
+SMALL = {"mlp": "model.widths=[16,32,16]", "transformer": "model.transformer.width=8", "llama": "model.transformer.width=16",
+         "fno": "model.fno.width=4", "vae": "model.vae.hidden=[16,8]", "pinn": "model.pinn.width=8"}  # fmt: skip
 # Relative differences from our losses that are rounding. The second step's loss also tests gradients and optimizer.
 TOLERANCE = {"float32": 1e-5, "tf32": 2e-3, "bf16": 2e-2}
 
@@ -84,7 +84,8 @@ def parse(arguments=None):
 
 def file_and_settings(model, options):
     file = HERE.parents[1] / "inputs" / f"{'large' if model == 'mlp' else model}.toml"
-    settings = ([SMALL[model], "training.batch_size=4"] if options.small else []) + options.set
+    text = [f"data.file={HERE / 'peers.py'}"] if model == "llama" else []
+    settings = text + ([SMALL[model], "training.batch_size=4"] if options.small else []) + options.set
     # The data are one batch.
     return file, [*settings, f"data.samples={last_value('batch_size', file, settings)}"]
 

@@ -23,13 +23,14 @@ def parse():
 
 
 OPERATIONS = types.SimpleNamespace(
-    xp=torch, complex=torch.complex, relu=functional.relu, tanh=torch.tanh, mse=functional.mse_loss,
+    xp=torch, complex=torch.complex, relu=functional.relu, silu=functional.silu, tanh=torch.tanh, mse=functional.mse_loss,
     gelu=lambda x: functional.gelu(x, approximate="tanh"),
-    exact=lambda x: x.float(),
+    exact=lambda x: x.float(), as_type=lambda table, x: table.type_as(x),
     embedding=functional.embedding,
-    layer_norm=lambda x, scale, bias: functional.layer_norm(x, x.shape[-1:], scale, bias),
-    causal_attention=lambda *qkv: functional.scaled_dot_product_attention(
-        *(one.transpose(1, 2) for one in qkv), is_causal=True).transpose(1, 2),
+    layer_norm=lambda x, scale, bias, epsilon: functional.layer_norm(x, x.shape[-1:], scale, bias, epsilon),
+    rms_norm=lambda x, scale, epsilon: functional.rms_norm(x, x.shape[-1:], scale, epsilon),
+    causal_attention=lambda q, k, v: functional.scaled_dot_product_attention(
+        *(one.transpose(1, 2) for one in (q, k, v)), is_causal=True, enable_gqa=q.shape[2] > k.shape[2]).transpose(1, 2),
     cross_entropy=lambda p, y: functional.cross_entropy(p.flatten(0, 1), y.flatten()),
     bce=lambda p, y: functional.binary_cross_entropy_with_logits(p, y, reduction="sum"),
 )  # fmt: skip
@@ -43,6 +44,7 @@ class Net(nn.Module):
         self.ops, self.settings, self.names = OPERATIONS, given.settings, list(given.weights)
         self.predict, self.loss = models.MODELS[given.settings["kind"]]
         self.layers, self.others = nn.ModuleDict(), nn.ParameterDict()
+        self.register_buffer("rope", torch.from_numpy(models.rope_table(given.settings)))
         for name, values in sorted(given.weights.items(), reverse=True):  # a weight comes before its bias
             unit, part = name.rsplit("/", 1)
             values = nn.Parameter(torch.from_numpy(values.copy()))
@@ -68,7 +70,7 @@ def spread(net, options):
     """The model as a strategy trains it, and whether autocast has to shorten its operands."""
     shortens = options.precision == "bf16"
     if options.strategy == "ddp":
-        return nn.parallel.DistributedDataParallel(net), shortens
+        return nn.parallel.DistributedDataParallel(net, broadcast_buffers=False), shortens
     if options.strategy == "fsdp2":
         from torch.distributed.fsdp import MixedPrecisionPolicy, fully_shard
 
