@@ -1,10 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <filesystem>
+#include <map>
+#include <string>
 
+#include <fmt/format.h>
+
+#include <tessera/base/text.hpp>
 #include <tessera/config/config_rules.hpp>
 #include <tessera/config/to_plan_input.hpp>
 #include <tessera/io/whole_file.hpp>
+#include <tessera/plan/layout/rank_groups.hpp>
 #include <tessera/plan/plan.hpp>
+#include <tessera/predict/machine_file.hpp>
 
 #include "config/config_support.hpp"
 
@@ -76,6 +83,38 @@ TEST(Inputs, RunOnTheRanksThatTheirFirstLineNames) {
     EXPECT_EQ(problem_of(input.config, 2 * asked.ranks).empty(), asked.or_multiples);
   }
   EXPECT_GE(anywhere, 10U) << "most files are for any launch";
+}
+
+/// Returns the bytes of rank 0 in a step, by axis. Scalars are left out.
+std::string bytes_by_axis(const Plan& plan) {
+  std::map<std::string, Size> bytes;
+  for (const LedgerRow& row : step_traffic(plan)) bytes[row.axis] += row.payload_bytes;
+  std::string text;
+  for (const auto& [axis, sum] : bytes)
+    if (sum >= 1 << 20)
+      text += fmt::format("{}{} {}", text.empty() ? "" : ", ", axis, human_bytes(sum));
+  return text;
+}
+
+// The table of nn/README. The numbers of parameters are those of the published weights; memory and
+// bytes are for a GPU, so that they do not depend on this build.
+TEST(Inputs, OfPublishedModelsAreAsNnReadmeSays) {
+  const std::string readme = read_text(TESSERA_INPUTS "/../src/tessera/nn/README.md");
+  const Target gpu = load_machine(TESSERA_INPUTS "/machines/gpu_cluster.toml").target();
+  const auto expect_row = [&](const std::string& input, Size parameters) {
+    const Config config = load_config({.file = TESSERA_INPUTS "/" + input + ".toml"});
+    const MeshShape mesh = resolve_mesh(config, planned_ranks(config));
+    const Plan plan = make_plan(plan_input(config, mesh, gpu));
+    EXPECT_EQ(plan.input.model.num_parameters(), parameters) << input;
+    const std::string row =
+        fmt::format("\n| `{}` | {} | `{}` | {} | {} |\n", input, with_thousands(parameters),
+                    mesh.to_string(), human_bytes(most_memory(plan)), bytes_by_axis(plan));
+    EXPECT_NE(readme.find(row), std::string::npos) << "nn/README lacks the row" << row;
+  };
+  expect_row("llama3_8b", 8'030'261'248);
+  expect_row("llama3_70b", 70'553'706'496);
+  expect_row("llama3_405b", 405'853'388'800);
+  expect_row("mixtral_8x7b", 46'702'792'704);
 }
 
 }  // namespace
