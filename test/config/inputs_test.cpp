@@ -101,8 +101,9 @@ std::string bytes_by_axis(const Plan& plan) {
 TEST(Inputs, OfPublishedModelsAreAsNnReadmeSays) {
   const std::string readme = read_text(TESSERA_INPUTS "/../src/tessera/nn/README.md");
   const Target gpu = load_machine(TESSERA_INPUTS "/machines/gpu_cluster.toml").target();
-  const auto expect_row = [&](const std::string& input, Size parameters) {
-    const Config config = load_config({.file = TESSERA_INPUTS "/" + input + ".toml"});
+  const auto expect_row = [&](const std::string& input, Size parameters, ConfigSource source = {}) {
+    source.file = TESSERA_INPUTS "/" + input + ".toml";
+    const Config config = load_config(source);
     const MeshShape mesh = resolve_mesh(config, planned_ranks(config));
     const Plan plan = make_plan(plan_input(config, mesh, gpu));
     EXPECT_EQ(plan.input.model.num_parameters(), parameters) << input;
@@ -114,6 +115,9 @@ TEST(Inputs, OfPublishedModelsAreAsNnReadmeSays) {
   expect_row("llama3_8b", 8'030'261'248);
   expect_row("llama3_70b", 70'553'706'496);
   expect_row("llama3_405b", 405'853'388'800);
+  expect_row("llama3_405b", 405'853'388'800,
+             {.overrides = {"model.transformer.context=131072", "training.batch_size=128"},
+              .mesh = "pipeline=16,fsdp=8,context=16,model=8"});
   expect_row("mixtral_8x7b", 46'702'792'704);
 }
 
