@@ -95,7 +95,7 @@ TEST(Claims, AlongModel) {
        {"rms_norm", {"rows [ whole ] -> rows | rows -> rows [ terms ]"}},
        {"head_norm", {"columns [ whole ] -> columns | columns -> columns [ terms ]"}},
        {"rope", {"columns -> columns | columns -> columns"}},
-       {"gated", {"columns -> columns | columns -> columns"}},
+       {"gated", {"columns -> columns | columns -> columns", "rows -> rows | rows -> rows"}},
        {"tied_linear",
         {"whole -> columns | columns -> terms", "columns -> terms | whole -> columns"}},
        {"add",
