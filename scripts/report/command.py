@@ -12,6 +12,7 @@ from .contents import Figure, Points, Table, Text
 from .drawing import NothingToShow
 from .export import Export, build_export, is_export
 from .fields import text
+from .memory import build_timeline
 from .numbers import plural
 from .page import write
 from .study import ReportError, Study
@@ -83,6 +84,9 @@ def _warnings(study, differing):
 def _report(options):
     """Returns the line for standard output."""
     first = options.results
+    if Path(first).is_file():
+        page = write(options.output or f"{first}.report", "Memory of a step", build_timeline(first))
+        return f"the report is {page}"
     output = options.output or Path(first) / "report"
     if is_export(first):
         export = Export(first)
@@ -99,8 +103,8 @@ def main(arguments=None):
         prog="report.py",
         description="Writes a page, report.html, the same as RESULTS.md, and its figures as SVG and PNG.",
     )
-    parser.add_argument("results", metavar="RESULTS", help="output directory of tessera-bench or tessera run --export")
-    parser.add_argument("-o", "--output", metavar="DIR", help="where to write (default: RESULTS/report)")
+    parser.add_argument("results", metavar="RESULTS", help="output directory of tessera-bench or tessera run --export, or file of tessera plan --timeline")
+    parser.add_argument("-o", "--output", metavar="DIR", help="where to write (default: RESULTS/report, or FILE.report)")
     parser.add_argument("--allow-mixed", action="store_true",
                         help="print ratios between cases of different programs or machines, too")  # fmt: skip
     options = parser.parse_args(arguments)

@@ -51,6 +51,23 @@ def write(path, content):
     path.write_text(json.dumps(content, indent=1, allow_nan=False) + "\n", encoding="utf-8")
 
 
+def write_timeline(path, length):
+    """Writes what `tessera plan --timeline` writes for a step whose activations grow, and then shrink."""
+    memory = {"parameters": 2**30, "gradients": 2**30, "moments": 2**31, "data": 2**20, "sums": 8, "activations": 2**32}
+    actions = [{"text": f"{'forward' if 2 * at < length else 'backward'}(block{at}/attention/output, m31)",
+                "activations": 3 * 2**31 * min(at + 1, length - at) // (length + 2), "activation_gradients": at * 2**10,
+                "buffers": at % 7 * 2**22} for at in range(length)]  # fmt: skip
+    state = sum(memory.values()) - memory["activations"]
+    uses = [state + sum(action[key] for key in ("activations", "activation_gradients", "buffers")) for action in actions]
+    peak = max(range(length), key=uses.__getitem__)
+    tensors = [{"path": f"block{at // 2}/fc{at % 2 + 1}/output", "role": "activation", "microbatch": at // 4, "bytes": 2**25}
+               for at in range(12)]  # fmt: skip
+    write(path, {"mesh": "pipeline=8,fsdp=2,model=4", "strategy": "fsdp", "rank": 56,
+                 "memory": {**memory, "total": sum(memory.values())},
+                 "actions": [{**action, "in_use": use, "reaches": use} for action, use in zip(actions, uses)],
+                 "peak": {"action": peak, "in_use": uses[peak], "tensors": tensors}})  # fmt: skip
+
+
 def launch(name, cases, time):
     placement = [{"cpu_model": "Made-up CPU 8 cores", "cpu_sets": [str(r) for r in range(8)], "gpus": [None],
                   "hosts": {"node7": "0-7"}}]  # fmt: skip

@@ -80,6 +80,13 @@ class InABrowser(WithDirectory):
         for width, paper in SCREENS:
             self.assertEqual(self.examined(page, width, paper)[1], [], f"in a width of {width}")
 
+    def test_the_memory_of_a_step_has_no_text_on_another(self):
+        for length in (12, 5000):
+            make_fixture.write_timeline(self.scratch / "memory.json", length)
+            page = self.written(self.scratch / "memory.json", self.scratch / f"memory{length}")
+            for width, paper in SCREENS:
+                self.assertEqual(self.examined(page, width, paper)[1], [], f"in a width of {width}")
+
     def test_overlapping_and_wide_contents_are_seen(self):
         source = self.page.read_text(encoding="utf-8")
         inserted = '<text x="40" y="40">one</text><text x="42" y="41">other</text></svg>'

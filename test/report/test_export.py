@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The page on a training run that `tessera run --export` wrote."""
+"""The pages on what `tessera` wrote: a training run of `run --export`, and the memory of a step of `plan --timeline`."""
 
 import json
 import tempfile
@@ -7,7 +7,8 @@ import unittest
 from pathlib import Path
 
 import numpy
-from support import call, change_json, with_value
+from make_fixture import write_timeline
+from support import Page, call, change_json, with_value
 
 KINDS = {
     # samples, positions and columns of x and y, and what the page must name
@@ -101,6 +102,38 @@ class Export(unittest.TestCase):
                 self.assertEqual(code, 1)
                 self.assertEqual(error.count("\n"), 1)
                 self.assertIn("cannot be read", error)
+
+
+class Timeline(unittest.TestCase):
+    def setUp(self):
+        directory = tempfile.TemporaryDirectory()
+        self.addCleanup(directory.cleanup)
+        self.file = Path(directory.name) / "memory.json"
+
+    def test_the_page_tells_the_peak_and_what_is_in_use_there(self):
+        for length in (1, 12, 5000):
+            write_timeline(self.file, length)
+            self.assertEqual(call(self.file, drawn=True), (0, ""))
+        page = Page((self.file.with_name("memory.json.report") / "report.html").read_text(encoding="utf-8"))
+        self.assertIn("Rank 56 of pipeline=8,fsdp=2,model=4 under fsdp allocates 8.00 GiB.", page.text)
+        self.assertIn("A step uses 7.02 GiB at most, in action 2,498, forward(block2498/attention/output, m31).", page.text)
+        rows = page.table("tensors", "number", "bytes", "part")
+        self.assertEqual([row["tensors"] for row in rows[:4]], ["moments", "parameters", "gradients", "block*/fc1/output"])
+        self.assertEqual([rows[3][title] for title in ("number", "bytes")], ["6", "192 MiB"])
+        self.assertIn("peak, 7.02 GiB", page.text)
+
+    def test_other_files_are_one_line(self):
+        write_timeline(self.file, 12)
+        sound = self.file.read_text()
+        for path in (("memory",), ("memory", "total"), ("actions",), ("peak",), ("peak", "action"), ("peak", "in_use")):
+            for value in (None, [], {}, 3e300, "text", [{}], -1, float("nan")):
+                self.file.write_text(sound)
+                change_json(self.file, with_value(path, value))
+                code, error = call(self.file)
+                self.assertEqual((code, error.count("\n")), (1, 1) if code else (0, 0), (path, value, error))
+        for content in ("{", "[]", "3", "{}"):
+            self.file.write_text(content)
+            self.assertEqual(call(self.file)[0], 1)
 
 
 if __name__ == "__main__":
