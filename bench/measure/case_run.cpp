@@ -16,6 +16,7 @@
 #include <tessera/config/config_agreement.hpp>
 #include <tessera/config/config_rules.hpp>
 #include <tessera/config/to_plan_input.hpp>
+#include <tessera/plan/memory_timeline.hpp>
 #include <tessera/process/outcome.hpp>
 #include <tessera/tensor/mesh.hpp>
 #include <tessera/trace/waits.hpp>
@@ -132,6 +133,7 @@ class TypedCaseRun final : public CaseRun {
       Kokkos::fence();
       mine = timer.trace();
     }
+    mine.add_memory(measured_bytes(), memory_timeline(plan(), mesh_.rank()));
     return gather_traces(mesh_.world(), mesh_.shape(), mine);
   }
 

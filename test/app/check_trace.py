@@ -3,8 +3,8 @@
 """usage: check_trace.py FILE RANKS STEPS PLAN NAME...
 
 Checks that a file is in Chrome's trace event format, that slices of a row nest and follow each other, and that every
-rank has this number of steps and slices with these names. The bytes of its calls must be those of PLAN, a file of `plan
---json`, or "-".
+rank has this number of steps and slices with these names, and the memory that is planned. The bytes of its calls must be
+those of PLAN, a file of `plan --json`, or "-".
 """
 import collections
 import json
@@ -56,6 +56,10 @@ for rank in range(ranks):
             if event["cat"] == "collective":
                 traced[event["args"]["axis"], event["name"]] += event["args"].get("bytes", 0)
         assert traced == planned_bytes(rank), (rank, traced, planned_bytes(rank))
+    memory = [event["args"] for event in events if event["ph"] == "C" and event["tid"] == rank + 1]
+    assert bool(memory) == (steps > 0) and len(memory) % max(1, steps) == 0, f"rank {rank} has {len(memory)} values of memory"
+    assert all(0 < at["in use"] <= at["planned"] == at["measured"] for at in memory), (rank, memory)
+    assert steps == 0 or len({at["in use"] for at in memory}) > 2, f"rank {rank} always uses as much memory"
     numbers = sorted({call["step"] for call in calls})
     assert not calls or numbers == list(range(numbers[0], numbers[0] + steps)), f"rank {rank} has steps {numbers}"
 print(f"{len(events)} events, {steps} steps")

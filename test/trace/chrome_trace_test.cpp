@@ -47,6 +47,20 @@ TEST(ChromeTrace, HasARowPerRankWithRegionsCallsAndWaiting) {
   }
 }
 
+TEST(ChromeTrace, CountsPlannedAndMeasuredMemory) {
+  RankTrace rank;
+  rank.memory = {{.begin = 1, .action = 1, .measured = 0},
+                 {.begin = 2, .action = 0, .measured = 8}};
+  rank.add_memory(
+      100, {{"memory", {{"total", 100}}}, {"actions", {{{"in_use", 60}}, {{"in_use", 70}}}}});
+  const std::vector<Json> memory = events_of(chrome_trace({rank}), 0, "memory of rank 0");
+  ASSERT_EQ(memory.size(), 2u);
+  EXPECT_EQ(memory[0]["ph"], "C");
+  EXPECT_EQ(memory[0]["ts"], 1e6);
+  EXPECT_EQ(memory[0]["args"], Json({{"planned", 100}, {"in use", 70}, {"measured", 100}}));
+  EXPECT_EQ(memory[1]["args"], Json({{"planned", 100}, {"in use", 60}, {"measured", 108}}));
+}
+
 // A viewer that rounds to nanoseconds, and reads slices that begin together from the outside in,
 // must not see a slice that ends after the one around it.
 TEST(ChromeTrace, ASliceComesBeforeThoseInsideAndTimesAreWholeNanoseconds) {

@@ -52,6 +52,9 @@ TEST(RegionTimer, TellsPhasesProductsAndCallsApart) {
     const Region step("tessera::step");
     {
       const Region forward("tessera::forward");
+      mark_event(action_event, [] { return "7"; });
+      const Vector<double> allocated("tessera::more", 3);
+      mark_event(action_event, [] { return "8"; });
       mark_event(tensor_event, [] { return "layer1"; });
       Gemm<float>()(Trans::no, Trans::no, a, b, 0, c);
       world.all_reduce(values);
@@ -67,6 +70,11 @@ TEST(RegionTimer, TellsPhasesProductsAndCallsApart) {
     EXPECT_EQ(call.tensor, "layer1");
     EXPECT_EQ(call.step, 0);
   }
+  ASSERT_EQ(trace.memory.size(), 2u);
+  EXPECT_EQ(trace.memory[1].action, 8);
+  EXPECT_GE(trace.memory[1].begin, trace.memory[0].begin);
+  EXPECT_EQ(trace.memory[0].measured, 0) << "nothing was allocated yet";
+  EXPECT_EQ(trace.memory[1].measured - trace.memory[0].measured, 24);
   EXPECT_GT(trace.products, 0);
   EXPECT_GE(trace.compute, trace.products);
   EXPECT_GE(trace.optimizer, 0);

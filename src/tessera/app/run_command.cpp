@@ -126,7 +126,8 @@ ExitCode train(Runtime& runtime, const Config& config, const TrainOptions& optio
 
   std::optional<RunTrace> trace;
   const auto write_trace = [&] {
-    if (trace) output.make([&] { trace->write(); });
+    if (trace)
+      output.make([&] { trace->write(trainer.engine().plan(), trainer.measured_bytes()); });
   };
   if (!options.trace.empty()) {
     trace.emplace(options.trace, trainer.mesh(), options.trace_steps.first);

@@ -7,6 +7,7 @@
 #include <tessera/app/run_trace.hpp>
 #include <tessera/comm/agree.hpp>
 #include <tessera/io/whole_file.hpp>
+#include <tessera/plan/memory_timeline.hpp>
 #include <tessera/process/log.hpp>
 #include <tessera/trace/chrome_trace.hpp>
 #include <tessera/trace/waits.hpp>
@@ -41,10 +42,11 @@ void RunTrace::begin() {
   timer_.emplace(std::max<Size>(1, most_traced_events / ranks));
 }
 
-void RunTrace::write() {
+void RunTrace::write(const Plan& plan, Size measured) {
   if (std::exchange(is_written_, true)) return;
-  const RankTrace mine = timer_ ? timer_->trace() : RankTrace{};
+  RankTrace mine = timer_ ? timer_->trace() : RankTrace{};
   timer_.reset();
+  mine.add_memory(measured, memory_timeline(plan, mesh_.rank()));
   const std::vector<RankTrace> ranks = gather_traces(mesh_.world(), mesh_.shape(), mine);
   collectively(mesh_.world(), [&] {
     if (mesh_.world().rank() != 0) return;

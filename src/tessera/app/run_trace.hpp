@@ -6,6 +6,7 @@
 #include <utility>
 
 #include <tessera/base/types.hpp>
+#include <tessera/plan/plan.hpp>
 #include <tessera/tensor/mesh.hpp>
 #include <tessera/trace/region_timer.hpp>
 
@@ -24,9 +25,10 @@ class RunTrace {
 
   /// Starts to trace. Collective.
   void begin();
-  /// Ends the trace and writes the file on rank 0. Only the first call does something. All ranks
-  /// throw the same Error (usage) if the file cannot be written. Collective.
-  void write();
+  /// Ends the trace and writes the file on rank 0. Only the first call does something. `measured`:
+  /// bytes of device memory on this rank, which the plan of the steps also tells. All ranks throw
+  /// the same Error (usage) if the file cannot be written. Collective.
+  void write(const Plan& plan, Size measured);
 
  private:
   std::string file_;

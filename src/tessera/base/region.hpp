@@ -8,9 +8,11 @@
 
 namespace tessera {
 
-// Events that tell tools more about calls: before an action of a step, its tensor, "tessera::tensor
-// layer1"; in the region that starts a call, its payload, "tessera::bytes 1540".
-inline constexpr std::string_view tensor_event = "tessera::tensor ",
+// Events that tell tools more: before an action of a step, its position in the list of actions,
+// "tessera::action 12", and its tensor, "tessera::tensor layer1"; in the region that starts a call,
+// its payload, "tessera::bytes 1540".
+inline constexpr std::string_view action_event = "tessera::action ",
+                                  tensor_event = "tessera::tensor ",
                                   bytes_event = "tessera::bytes ";
 
 /// Tells the event `kind` + text() to Kokkos Tools. Without a tool it costs one test.

@@ -98,6 +98,7 @@ void Engine<T>::step(const Batch<State>& batch, Size number, double learning_rat
     regions.before(static_cast<Size>(i));
     if (microbatch != now.microbatch.number) now.microbatch = microbatch_of(batch, microbatch);
     const Action& action = stage_.actions[i].action;
+    mark_event(action_event, [&] { return std::to_string(i); });
     mark_event(tensor_event, [&] { return subject_of(action, plan_, stage_); });
     carry_out(action, step_calls_[i], now);
     mark_event(tensor_event, [] { return ""; });

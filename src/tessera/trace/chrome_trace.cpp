@@ -78,6 +78,14 @@ nlohmann::json chrome_trace(const std::vector<RankTrace>& ranks, Size first_step
       if (!one.arguments.is_null()) event["args"] = std::move(one.arguments);
       add(std::move(event));
     }
+    for (const TracedMemory& at : ranks[r].memory)
+      add({{"name", fmt::format("memory of rank {}", r)},
+           {"ph", "C"},
+           {"ts", 1e6 * at.begin},
+           {"args",
+            {{"planned", ranks[r].planned_bytes},
+             {"in use", at.in_use},
+             {"measured", at.measured}}}});
   }
   return {{"displayTimeUnit", "ms"}, {"traceEvents", events}};
 }

@@ -12,7 +12,8 @@ namespace tessera {
 /// Returns the ranks' traces in the format of chrome://tracing and Perfetto, in microseconds: a row
 /// per rank with its regions and its calls, and the wait for other ranks before a call as "idle". A
 /// call has its axis, step and tensor as arguments; the event that starts it also has its payload
-/// bytes. `first_step`: number of the first traced step.
+/// bytes. Counters show the memory of a rank: planned, planned to be in use, and measured.
+/// `first_step`: number of the first traced step.
 nlohmann::json chrome_trace(const std::vector<RankTrace>& ranks, Size first_step = 1);
 
 }  // namespace tessera

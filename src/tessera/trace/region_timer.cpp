@@ -3,9 +3,11 @@
 #include <optional>
 #include <utility>
 
+#include <tessera/base/allocation_tracker.hpp>
 #include <tessera/base/region.hpp>
 #include <tessera/base/text.hpp>
 #include <tessera/base/timer.hpp>
+#include <tessera/base/view.hpp>
 #include <tessera/trace/region_timer.hpp>
 
 namespace tessera {
@@ -55,6 +57,10 @@ class State {
   }
 
   void event(std::string_view text) {
+    if (text.starts_with(action_event) && std::ssize(trace.memory) < most_events_)
+      trace.memory.push_back({clock_.seconds() - overhead_,
+                              number_of<Size>(text.substr(action_event.size())).value_or(0),
+                              allocations_.current_bytes()});
     if (text.starts_with(tensor_event)) tensor_ = text.substr(tensor_event.size());
     if (text.starts_with(bytes_event) && !open_.empty())
       open_.back().bytes = number_of<Size>(text.substr(bytes_event.size())).value_or(0);
@@ -100,6 +106,7 @@ class State {
   }
 
   Size most_events_;
+  AllocationScope allocations_{"tessera::", MemSpace::name()};
   Timer clock_;
   double overhead_ = 0;  ///< seconds spent in the instrumentation
   std::vector<OpenRegion> open_;
@@ -124,6 +131,14 @@ void on_event(const char* text) {
 }
 
 }  // namespace
+
+void RankTrace::add_memory(Size measured_before, const nlohmann::json& planned) {
+  planned_bytes = planned.at("memory").at("total");
+  for (TracedMemory& at : memory) {
+    at.measured += measured_before;
+    at.in_use = planned.at("actions").at(at.action).at("in_use");
+  }
+}
 
 RegionTimer::RegionTimer(Size most_events) {
   earlier = tools::get_callbacks();

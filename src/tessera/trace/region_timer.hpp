@@ -42,6 +42,16 @@ struct TracedRegion {
   NLOHMANN_DEFINE_TYPE_INTRUSIVE(TracedRegion, name, begin, seconds);
 };
 
+/// The device memory of a rank when an action of a step begins.
+struct TracedMemory {
+  double begin = 0;
+  Size action = 0;    ///< position in the list of the step's actions
+  Size measured = 0;  ///< bytes that the library has allocated since the timer was made
+  Size in_use = 0;    ///< planned for the action; set by RankTrace::add_memory()
+
+  NLOHMANN_DEFINE_TYPE_INTRUSIVE(TracedMemory, begin, action, measured, in_use);
+};
+
 /// The breakdown of some steps on one rank, without the time of the instrumentation.
 struct RankTrace {
   double step = 0;       ///< inside of Engine::step
@@ -50,10 +60,16 @@ struct RankTrace {
   double products = 0;   ///< matrix products, part of compute
   std::vector<TracedCall> calls;
   std::vector<TracedRegion> regions{};  ///< in the order in which they end
+  std::vector<TracedMemory> memory{};   ///< one entry per action
+  Size planned_bytes = 0;               ///< of the rank's memory; set by add_memory()
   Size left_out = 0;                    ///< calls and regions beyond the limit of the timer
 
+  /// Adds the memory that was allocated before the timer was made to what was measured, and the
+  /// plan, which is memory_timeline() of the rank.
+  void add_memory(Size measured_before, const nlohmann::json& planned);
+
   NLOHMANN_DEFINE_TYPE_INTRUSIVE(RankTrace, step, compute, optimizer, products, calls, regions,
-                                 left_out);
+                                 memory, planned_bytes, left_out);
 };
 
 /// Times the regions of the engine and the communicators through the callbacks of Kokkos Tools

@@ -154,6 +154,8 @@ class Trainer {
     check_trained();
     return session_->engine();
   }
+  /// Returns the bytes of device memory on this rank. Needs an earlier fit().
+  Size measured_bytes() const { return check_trained(), session_->measured_bytes(); }
   /// Returns the trained parameters, the gradients of the last step or the moments: all tensors,
   /// whole, row-major and concatenated, on every rank. Needs an earlier fit(). Collective.
   Vector<Data> gather(TensorRole role = TensorRole::parameter) const;
