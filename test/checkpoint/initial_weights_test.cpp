@@ -40,14 +40,14 @@ class WeightsFile {
       for (const ParameterSpec& parameter : layer.parameters) {
         const ExportedParameter there =
             exported_parameter(path_of(layer, parameter), parameter.shape, names);
-        facts.push_back({there.name, there.shape, dtype_of<F>()});
+        facts.push_back({there.names.front(), there.shape, dtype_of<F>()});
         const Size elements = num_elements(parameter.shape);
         std::vector<F> stored(elements);
         for (Size i = 0; i < elements; ++i) {
           const F element = value(std::ssize(values));
           values.push_back(static_cast<double>(element));
           const Size rows = parameter.shape[0], columns = elements / rows;
-          stored[there.transposed ? i % columns * rows + i / columns : i] = element;
+          stored[there.layout.transposed ? i % columns * rows + i / columns : i] = element;
         }
         data.append(reinterpret_cast<const char*>(stored.data()), elements * sizeof(F));
       }

@@ -25,16 +25,18 @@ std::string exported(const CheckpointOptions& options) {
   if (!options.dtype.empty() &&
       std::ranges::find(export_types, options.dtype) == export_types.end())
     throw ConfigError("--dtype", options.dtype, must_be_one_of(options.dtype, export_types));
-  const std::string to = !options.to.empty()
-                             ? options.to
-                             : std::filesystem::path(options.file)
-                                   .replace_extension(std::string(name_of(*names)) + ".safetensors")
-                                   .string();
+  const bool in_directory = *names == ExportNames::huggingface;
+  std::filesystem::path to = options.to;
+  if (to.empty()) {
+    to = options.file;
+    to.replace_extension(std::string(name_of(*names)) + (in_directory ? "" : ".safetensors"));
+  }
+  if (in_directory) to /= "model.safetensors";
   check_distinct({{"checkpoint", options.file}, {"-o", to, true}});
-  check_writable("-o", to);
-  const std::size_t arrays = export_parameters(options.file, to, *names,
+  if (!in_directory) check_writable("-o", to);
+  const std::size_t arrays = export_parameters(options.file, to.string(), *names,
                                                value_named<DType>(options.dtype), options.select);
-  return fmt::format("{}: {} from {}\n", to, counted(static_cast<Size>(arrays), "array"),
+  return fmt::format("{}: {} from {}\n", to.string(), counted(static_cast<Size>(arrays), "array"),
                      options.file);
 }
 

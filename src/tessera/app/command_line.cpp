@@ -169,7 +169,8 @@ void add_checkpoint(CLI::App& app, CheckpointOptions& options) {
                                      : "must be safetensors; scripts/npz.py converts that to npz";
       });
   add(save, "--names", options.names, choices<ExportNames>(),
-      "Names of the arrays; pytorch: those of state_dict(), kernels transposed");
+      "Names of the arrays; pytorch: those of state_dict(), kernels transposed; huggingface: a "
+      "directory for transformers, with config.json");
   add(save, "--dtype", options.dtype, "NAME",
       "Element type: " + join(export_types) + "; default: as in the checkpoint");
   add(save, "-o,--output", options.to, "FILE",

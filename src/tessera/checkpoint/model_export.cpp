@@ -3,13 +3,17 @@
 #include <bit>
 #include <cmath>
 #include <cstdint>
+#include <filesystem>
 #include <ostream>
 #include <vector>
+
+#include <nlohmann/json.hpp>
 
 #include <tessera/base/error.hpp>
 #include <tessera/base/half_float.hpp>
 #include <tessera/base/text.hpp>
 #include <tessera/checkpoint/checkpoint_file.hpp>
+#include <tessera/checkpoint/huggingface.hpp>
 #include <tessera/checkpoint/model_export.hpp>
 #include <tessera/io/safetensors.hpp>
 #include <tessera/io/whole_file.hpp>
@@ -25,8 +29,8 @@ struct PytorchName {
 constexpr std::array<PytorchName, 4> pytorch_names{
     {{"kernel", "weight", true}, {"scale", "weight"}, {"table", "weight"}, {"bias", "bias"}}};
 
-/// One array as it is written.
-struct ExportedArray : ExportedParameter {
+/// One parameter as it is written.
+struct WrittenParameter : ExportedParameter {
   std::string source;  ///< name in the checkpoint
   DType type;
 };
@@ -40,13 +44,18 @@ float rounded_to_odd(double value) {
   return std::nextafter(nearest, value > nearest ? INFINITY : -INFINITY);
 }
 
-/// Returns the transpose of a matrix.
+/// Returns the values of a parameter in the order of its arrays, one after another.
 template <class T>
-std::vector<T> transposed(const std::vector<T>& values, const Shape& shape) {
-  std::vector<T> other(values.size());
-  for (Size i = 0; i < shape[0]; ++i)
-    for (Size j = 0; j < shape[1]; ++j) other[j * shape[0] + i] = values[i * shape[1] + j];
-  return other;
+std::vector<T> arrays_of(const ExportedParameter& there, const Shape& shape,
+                         const std::vector<T>& values) {
+  if (there.names.size() == 1 && !there.layout.transposed && !there.layout.stacked) return values;
+  const Size elements = num_elements(there.shape);
+  std::vector<T> arrays(values.size());
+  for (Size i = 0; i < std::ssize(values); ++i) {
+    const auto [array, element] = there.layout.place_of(shape, i);
+    arrays[array * elements + element] = values[i];
+  }
+  return arrays;
 }
 
 /// Converts the values to E and writes them. `where` begins messages.
@@ -68,12 +77,13 @@ void write_converted(std::ostream& out, const std::string& where, const std::vec
             std::ssize(converted) * static_cast<Size>(sizeof(E)));
 }
 
-void write_array(std::ostream& out, const CheckpointFile& file, const ExportedArray& array) {
-  file.with_values(array.source, [&]<class T>(const std::vector<T>& values) {
-    const Shape& shape = file.tensors().at(array.source).array.shape;
-    const std::vector<T> there = array.transposed ? transposed(values, shape) : values;
-    const std::string where = file.file().path() + ": " + array.source;
-    with_compute_type(array.type, [&]<class E>(E) { write_converted<E>(out, where, there); });
+void write_parameter(std::ostream& out, const CheckpointFile& file,
+                     const WrittenParameter& parameter) {
+  file.with_values(parameter.source, [&]<class T>(const std::vector<T>& values) {
+    const Shape& shape = file.tensors().at(parameter.source).array.shape;
+    const std::vector<T> there = arrays_of(parameter, shape, values);
+    const std::string where = file.file().path() + ": " + parameter.source;
+    with_compute_type(parameter.type, [&]<class E>(E) { write_converted<E>(out, where, there); });
   });
 }
 
@@ -81,19 +91,20 @@ void write_array(std::ostream& out, const CheckpointFile& file, const ExportedAr
 
 ExportedParameter exported_parameter(const std::string& path, const Shape& shape,
                                      ExportNames names) {
-  ExportedParameter there{path, shape};
-  if (names == ExportNames::tessera) return there;
+  if (names == ExportNames::tessera) return {{path}, shape};
+  ExportedParameter there{{}, shape};
   const std::size_t slash = path.rfind('/');
   std::string layer = path.substr(0, slash), name = path.substr(slash + 1);
   for (const PytorchName& row : pytorch_names)
     if (row.name == name) {
-      there.transposed = row.transposed && shape.size() == 2;
+      there.layout.transposed = row.transposed && shape.size() == 2;
       name = row.there;
       break;
     }
-  there.name = layer + "." + name;
-  std::replace(there.name.begin(), there.name.end(), '/', '.');
-  if (there.transposed) std::swap(there.shape[0], there.shape[1]);
+  name = layer + "." + name;
+  std::replace(name.begin(), name.end(), '/', '.');
+  there.names.push_back(name);
+  if (there.layout.transposed) std::swap(there.shape[0], there.shape[1]);
   return there;
 }
 
@@ -106,21 +117,36 @@ std::size_t export_parameters(const std::string& checkpoint, const std::string& 
     return std::any_of(selected.begin(), selected.end(),
                        [&](const std::string& begin) { return name.starts_with(begin); });
   };
-  std::vector<ExportedArray> arrays;
+  nlohmann::json config;
+  const huggingface::ModelClass* its_class = nullptr;
+  if (names == ExportNames::huggingface)
+    its_class = &huggingface::class_for(file.state().config, config);
+  std::vector<WrittenParameter> parameters;
   std::vector<ArrayFacts> facts;
   for (const auto& [name, tensor] : file.tensors()) {
     if (!is_selected(name)) continue;
-    const ExportedParameter there = exported_parameter(name, tensor.array.shape, names);
-    arrays.push_back({there, name, type.value_or(tensor.type)});
-    facts.push_back({there.name, there.shape, arrays.back().type});
+    const Shape& shape = tensor.array.shape;
+    const ExportedParameter there =
+        its_class ? huggingface::exported_parameter(*its_class, config, name, shape)
+                  : exported_parameter(name, shape, names);
+    parameters.push_back({there, name, type.value_or(tensor.type)});
+    for (const std::string& one : there.names)
+      facts.push_back({one, there.shape, parameters.back().type});
   }
-  if (arrays.empty())
+  if (facts.empty())
     throw ConfigError("--select", join(selected), "must be beginnings of names in {}", checkpoint);
+  const std::filesystem::path folder = std::filesystem::path(to).parent_path();
+  std::error_code found_later;
+  if (its_class) std::filesystem::create_directories(folder, found_later);
   write_whole(to, [&](std::ostream& out) {
     out << safetensors_header(facts);
-    for (const ExportedArray& array : arrays) write_array(out, file, array);
+    for (const WrittenParameter& parameter : parameters) write_parameter(out, file, parameter);
   });
-  return arrays.size();
+  if (its_class) {
+    config["torch_dtype"] = name_of(facts.front().type);
+    write_json(folder / "config.json", config);
+  }
+  return facts.size();
 }
 
 }  // namespace tessera

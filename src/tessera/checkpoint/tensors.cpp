@@ -123,24 +123,38 @@ std::vector<std::uint64_t> Snapshot::write(const TensorFile& to) const {
 
 namespace {
 
-/// Reads elements of a piece of a tensor, as the file has them.
+/// Reads elements of a piece of a tensor, as the files have them.
 template <class F>
-void read_elements(const SafetensorsFile& file, const TensorSource& from, const Shape& shape,
-                   const Piece& piece, Range range, F* values) {
-  if (!from.transposed)
+void read_elements(const TensorSource& from, const Shape& shape, const Piece& piece, Range range,
+                   F* values) {
+  const auto read = [&](Size place, Size count, F* to) {
+    const auto [number, first] = from.layout.place_of(shape, place);
+    const auto& [file, array] = from.arrays[number];
+    file->read(array, first, count, to);
+  };
+  if (!from.layout.transposed)
     return for_each_run(shape, piece, range, [&](Size first, Size place, Size count) {
-      file.read(from.array, place, count, values + (first - range.begin));
+      for (Size done = 0; done < count;) {
+        const Size run = from.layout.run_from(place + done, count - done);
+        read(place + done, run, values + (first + done - range.begin));
+        done += run;
+      }
     });
-  // A column of the tensor is contiguous in the file.
-  const Size columns = piece.extent[1], first_row = range.begin / columns;
-  std::vector<F> column((range.end() + columns - 1) / columns - first_row);
-  for (Size j = 0; j < columns; ++j) {
-    file.read(from.array, (piece.offset[1] + j) * shape[0] + piece.offset[0] + first_row,
-              std::ssize(column), column.data());
-    for (Size i = 0; i < std::ssize(column); ++i)
-      if (const Size element = (first_row + i) * columns + j;
-          element >= range.begin && element < range.end())
-        values[element - range.begin] = column[i];
+  // A column of a matrix is contiguous in the file.
+  const std::size_t last = shape.size() - 1;
+  const Size rows = piece.extent[last - 1], columns = piece.extent[last];
+  const GlobalIndex place_of(shape, piece);
+  const Size end_row = (range.end() + columns - 1) / columns;
+  std::vector<F> column;
+  for (Size row = range.begin / columns, end; row < end_row; row = end) {
+    end = std::min(end_row, (row / rows + 1) * rows);  // of an expert's matrix
+    column.resize(end - row);
+    for (Size j = 0; j < columns; ++j) {
+      read(place_of(row * columns + j), end - row, column.data());
+      for (Size i = row; i < end; ++i)
+        if (const Size element = i * columns + j; element >= range.begin && element < range.end())
+          values[element - range.begin] = column[i - row];
+    }
   }
 }
 
@@ -162,18 +176,19 @@ void check_tensors(const CheckpointFile& file, const std::vector<CheckpointTenso
 }  // namespace
 
 template <class T>
-Size read_tensors(const SafetensorsFile& file, const std::vector<TensorSource>& from,
-                  const Communicator& ranks, const Engine<T>& engine, Size piece) {
+Size read_tensors(const std::vector<TensorSource>& from, const Communicator& ranks,
+                  const Engine<T>& engine, Size piece) {
   using S = StateOf<T>;
   const std::vector<CheckpointTensor> tensors = checkpoint_tensors(engine.plan());
   const Kokkos::View<Size*, Kokkos::HostSpace> sums("tessera::checkpoint_sums", from.size());
   Size bytes = 0;
+  const auto path_of = [&](Size tensor) { return from[tensor].arrays.front().file->path(); };
   const auto read_as = [&]<class F>(F, const CheckpointPart& part) {
     const Shape& shape = tensors[part.tensor].shape;
     const LocalTensor<S> local = local_tensor(engine, part.part);
     for_each_piece<F>(local.kept, piece, [&](Range range) {
       std::vector<F> values(static_cast<std::size_t>(range.count));
-      read_elements(file, from[part.tensor], shape, local.piece, range, values.data());
+      read_elements(from[part.tensor], shape, local.piece, range, values.data());
       bytes += range.count * Size{sizeof(F)};
       if constexpr (!is_half_v<F>) {  // no checkpoint has such elements
         const Range counted = intersection(range, part.written());
@@ -186,8 +201,8 @@ Size read_tensors(const SafetensorsFile& file, const std::vector<TensorSource>& 
       std::transform(values.begin(), values.end(), host.data(), [&](F value) {
         const S converted = static_cast<S>(value);
         if (std::isfinite(converted)) return converted;
-        throw Error(ExitCode::usage, "{}: {}: has a value that is not finite in {}", file.path(),
-                    tensors[part.tensor].name, name_of(dtype_of<S>()));
+        throw Error(ExitCode::usage, "{}: {}: has a value that is not finite in {}",
+                    path_of(part.tensor), tensors[part.tensor].name, name_of(dtype_of<S>()));
       });
       Kokkos::deep_copy(to, host);
     });
@@ -195,14 +210,14 @@ Size read_tensors(const SafetensorsFile& file, const std::vector<TensorSource>& 
   collectively(ranks, [&] {
     for (const CheckpointPart& part : checkpoint_parts(engine.plan(), ranks.rank()))
       if (part.tensor < std::ssize(from))
-        with_compute_type(*from[part.tensor].array.dtype(),
+        with_compute_type(*from[part.tensor].arrays.front().array.dtype(),
                           [&](auto type) { read_as(type, part); });
   });
   ranks.all_reduce(sums);
   collectively(ranks, [&] {
     for (std::size_t t = 0; t < from.size(); ++t)
       if (from[t].checksum && *from[t].checksum != static_cast<std::uint64_t>(sums(t)))
-        throw Error(ExitCode::usage, "{}: {}: is damaged: its checksum differs", file.path(),
+        throw Error(ExitCode::usage, "{}: {}: is damaged: its checksum differs", path_of(t),
                     tensors[t].name);
   });
   return bytes;
@@ -219,10 +234,10 @@ Size read_tensors(const std::string& path, const Communicator& ranks, const Engi
     check_tensors(*file, tensors);
     for (const CheckpointTensor& tensor : tensors) {
       const StoredTensor& stored = file->tensors().at(tensor.name);
-      from.push_back({stored.array, false, stored.checksum});
+      from.push_back({{{&file->file(), stored.array}}, {}, stored.checksum});
     }
   });
-  return read_tensors(file->file(), from, ranks, engine, piece);
+  return read_tensors(from, ranks, engine, piece);
 }
 
 void check_same_contents(const std::string& path, const Communicator& ranks) {
@@ -244,8 +259,8 @@ void check_same_contents(const std::string& path, const Communicator& ranks) {
   template std::vector<std::uint64_t> write_tensors(const TensorFile&, const Engine<T>&, Size, \
                                                     Size);                                     \
   template void Snapshot::take(const Engine<T>&, Size);                                        \
-  template Size read_tensors(const SafetensorsFile&, const std::vector<TensorSource>&,         \
-                             const Communicator&, const Engine<T>&, Size);                     \
+  template Size read_tensors(const std::vector<TensorSource>&, const Communicator&,            \
+                             const Engine<T>&, Size);                                          \
   template Size read_tensors(const std::string&, const Communicator&, const Engine<T>&, Size);
 TESSERA_FOR_COMPUTE_TYPES(TESSERA_INSTANTIATE)
 #undef TESSERA_INSTANTIATE

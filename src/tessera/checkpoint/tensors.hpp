@@ -11,6 +11,7 @@
 #include <vector>
 
 #include <tessera/checkpoint/checkpoint_file.hpp>
+#include <tessera/checkpoint/exported_parameter.hpp>
 #include <tessera/engine/engine.hpp>
 #include <tessera/plan/checkpoint_plan.hpp>
 
@@ -50,10 +51,16 @@ class Snapshot {
   Bytes memory_;
 };
 
-/// The array from which a tensor is read.
-struct TensorSource {
+/// An array of one of several files.
+struct SourceArray {
+  const SafetensorsFile* file;
   SafetensorsArray array;
-  bool transposed = false;  ///< the file has the matrix with its dimensions exchanged
+};
+
+/// The arrays from which a tensor is read, all of one type.
+struct TensorSource {
+  std::vector<SourceArray> arrays;
+  ArrayLayout layout{};
   std::optional<std::uint64_t> checksum{};
 };
 
@@ -62,9 +69,8 @@ struct TensorSource {
 /// rank. Throws the same Error (usage) on every rank for a tensor that is damaged, or has a value
 /// that is not finite in the engine's type. Collective.
 template <class T>
-Size read_tensors(const SafetensorsFile& file, const std::vector<TensorSource>& from,
-                  const Communicator& ranks, const Engine<T>& engine,
-                  Size piece = checkpoint_piece);
+Size read_tensors(const std::vector<TensorSource>& from, const Communicator& ranks,
+                  const Engine<T>& engine, Size piece = checkpoint_piece);
 
 /// Reads all tensors of a checkpoint. Throws the same Error (usage) on every rank also for tensors
 /// that are missing or have another shape or type. Else like the function above.

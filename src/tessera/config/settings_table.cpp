@@ -235,7 +235,8 @@ const Fields<CheckpointConfig>& checkpoint_fields() {
       {"checkpoint.directory", &C::directory, "directory for checkpoints; empty: write none",
        Tier::common},
       {"checkpoint.init_from", &C::init_from,
-       "checkpoint or safetensors file whose parameters a new training starts from"},
+       "checkpoint, safetensors file or folder of a model whose parameters a new training starts "
+       "from"},
       {"checkpoint.every_steps", &C::every_steps, "steps between checkpoints; 0: off", not_negative,
        needs_directory},
       {"checkpoint.every_minutes", &C::every_minutes, "minutes between checkpoints; 0: off",

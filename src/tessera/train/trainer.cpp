@@ -187,7 +187,7 @@ TrainingMetrics Trainer<T>::train(const Plan& plan, const MakeData& make_data,
   }
   const std::string& weights = checkpointing_.config.init_from;
   const bool reads_weights = !session_ && path.empty() && !weights.empty();
-  if (reads_weights) check_initial_weights(weights, world_, model_);
+  if (reads_weights) check_initial_weights(weights, world_, config_);
   // Unlocks the directory, also after an error.
   const Release release{saves_};
   if (checkpointing_.config.enabled()) open_saves();
@@ -201,7 +201,7 @@ TrainingMetrics Trainer<T>::train(const Plan& plan, const MakeData& make_data,
   try {
     if (!path.empty()) read_checkpoint(path, state, metrics);
     if (reads_weights) {
-      read_initial_weights(weights, Communicator::world(config_.comm), session_->engine());
+      read_initial_weights(weights, Communicator::world(config_.comm), config_, session_->engine());
       ReplicaCheck<T>(session_->plan(), mesh_, session_->engine())(0);  // nodes may differ in files
       metrics.init_from = weights;
     }
