@@ -24,18 +24,16 @@ void gate(Size rows, Size cols, const T* x, T* y) {
 
 /// da = dy b activation'(a), db = dy activation(a).
 template <Activation A, class T>
-void gate_backward(Size rows, Size cols, const T* x, const T* dy, T* dx, bool add) {
+void gate_backward(Size rows, Size cols, const T* x, const T* dy, T* dx) {
   for_rows(
       "tessera::gated_backward"_label, rows, 2 * cols, KOKKOS_LAMBDA(const Row& row) {
         using Math = StateOf<T>;
         const T *const in = x + row.number * 2 * cols, *const d = dy + row.number * cols;
         T* const out = dx + row.number * 2 * cols;
         row.for_each(cols, [=](Size j) {
-          const Math a = in[2 * j], b = in[2 * j + 1], value = detail::value_of<A>(a),
-                     slope = detail::slope_of<A>(needs_preactivation(A) ? a : value);
-          const Math da = d[j] * b * slope, db = d[j] * value;
-          out[2 * j] = add ? out[2 * j] + da : da;
-          out[2 * j + 1] = add ? out[2 * j + 1] + db : db;
+          const Math a = in[2 * j], b = in[2 * j + 1], value = detail::value_of<A>(a);
+          out[2 * j] = d[j] * b * detail::slope_of<A>(needs_preactivation(A) ? a : value);
+          out[2 * j + 1] = d[j] * value;
         });
       });
 }
@@ -53,8 +51,7 @@ void gated_backward(const LayerCall<T>& call) {
   const Size rows = call.output_gradient.extent(0), cols = call.output_gradient.extent(1);
   detail::with_activation(call.layer.template get<Activation>(), [&](auto a) {
     gate_backward<decltype(a)::value>(rows, cols, call.inputs[0].data(),
-                                      call.output_gradient.data(), call.input_gradients[0].data(),
-                                      call.add_input_gradients);
+                                      call.output_gradient.data(), call.input_gradients[0].data());
   });
 }
 
@@ -67,7 +64,6 @@ constexpr LayerKind gated_kind_of(const Expression& expression) {
                 return LayerFunctions{.exponentials = {elements, elements}};
               },
           .reads_inputs = always,
-          .adds_gradient = true,
           .forward = [](const auto& call) { gated_forward(call); },
           .backward = [](const auto& call) { gated_backward(call); }};
 }
