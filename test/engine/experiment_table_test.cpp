@@ -166,6 +166,18 @@ bool keeps_grains(const Experiment& setup, const MeshShape& mesh) {
          std::has_single_bit(static_cast<std::size_t>(mesh.num_ranks()));
 }
 
+/// What is recomputed. A kind is recomputed only if the model has it.
+Recomputation recomputation(const Experiment& setup, Size number) {
+  constexpr std::array<Recomputation, 5> all{{{.units = 1},
+                                              {.what = Recomputed::block},
+                                              {.what = Recomputed::cheap},
+                                              {.units = 3},
+                                              {.what = Recomputed::attention}}};
+  const bool attends = setup.model.kind == ModelKind::transformer,
+             is_mlp = setup.model.kind == ModelKind::mlp;
+  return all[static_cast<std::size_t>(number / 2) % (attends ? 5 : is_mlp ? 2 : 4)];
+}
+
 /// How an optimizer is called, and in which parts a step is computed; the first choice is plain.
 void choose_training(Experiment& setup, Size number) {
   TrainingConfig& training = setup.training;
@@ -204,13 +216,13 @@ void choose_training(Experiment& setup, Size number) {
       rate(1e-3);
       training.optimizer = {.kind = OptimizerKind::rmsprop};
       training.microbatches = 4;
-      training.activation_checkpointing.units = 1;
+      training.activation_checkpointing = recomputation(setup, number);
       training.check_replicas_every = 1;
       break;
     case 6:
       training.learning_rate /= 50;
       training.distributed.gradient_reduce_type = GradientReduceType::sum;
-      training.activation_checkpointing.units = 3;
+      training.activation_checkpointing = recomputation(setup, number + 1);
       break;
   }
 }
@@ -388,7 +400,7 @@ TEST(Layouts, LongSequencesAlongContext) {
       setup.model.transformer.blocks = 1;
       setup.training.num_epochs = 1;
       setup.training.batch_size = setup.data.samples = 3;
-      setup.training.activation_checkpointing.units = 1;
+      setup.training.activation_checkpointing.what = Recomputed::attention;
       setup.training.distributed.context_attention = *value_named<ContextAttention>(attention);
       setup.training.distributed.zigzag = zigzag;
       expect_trains_like_one_rank(setup);

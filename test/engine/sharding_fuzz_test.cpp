@@ -227,7 +227,9 @@ void randomize_training(Random& random, Experiment& setup) {
                          .decay_steps = 3,
                          .warmup_steps = random.number(0, 2),
                          .start_factor = 0};
-  if (random.once_in(3)) training.activation_checkpointing.units = random.number(1, 3);
+  if (random.once_in(2))
+    training.activation_checkpointing = {.units = random.number(1, 3),
+                                         .what = static_cast<Recomputed>(random.number(0, 3))};
   if (random.once_in(3)) training.clip.global_norm = 0.1;
   if (random.once_in(3)) training.clip.value = 0.05;
   training.check_finite = random.once_in(3);
@@ -322,16 +324,18 @@ bool begins_with_one_of(const std::string& text, const std::vector<std::string_v
 /// `of_experts`: all models are transformers with experts, and meshes may have an axis `expert`.
 Experiment random_experiment(Random& random, Size ranks, bool of_experts) {
   // A random configuration may have no row-parallel layer with a successor, heads or frequencies
-  // that `model` or `context` does not divide evenly, one position, or fewer units than stages.
+  // that `model` or `context` does not divide evenly, one position, fewer units than stages, or no
+  // layers of a kind to recompute.
   const std::vector<std::string_view> may_be_rejected{"distributed.sequence_parallel",
                                                       "model.transformer.heads",
-                                                      "model.transformer.experts",
                                                       "model.transformer.kv_heads",
+                                                      "model.transformer.experts",
                                                       "mesh axis pipeline",
                                                       "distributed.virtual_stages",
                                                       "model.fno.modes",
                                                       "distributed.mesh_axis_names",
-                                                      "distributed.schedule"};
+                                                      "distributed.schedule",
+                                                      "training.activation_checkpointing"};
   for (;;) {
     const std::vector<Axis> axes = random_mesh(random, ranks, of_experts);
     Experiment setup = on_mesh({}, axes, random_strategy(random, MeshShape(axes)));
