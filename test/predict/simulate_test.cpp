@@ -216,6 +216,23 @@ PlanInput eight_layers(PipelineSchedule schedule, Size stages, Size microbatches
   return input;
 }
 
+// Norms and activations have no products.
+TEST(Simulate, RecomputedLayersTakeTheirForwardPassAgain) {
+  PlanInput input = on("data=1", 1, Strategy::data);
+  input.model = residual_mlp({5, 8, 16, 3, 2}, {.activation = Activation::gelu});
+  const auto sum_of = [&](double Work::*what, Recomputed recomputed) {
+    input.activation_checkpointing.what = recomputed;
+    const CostOf cost = [what](const Work& work) { return Cost{work.*what}; };
+    return simulated(input, cost).step_seconds;
+  };
+  const double flops = sum_of(&Work::flops, Recomputed::units),
+               bytes = sum_of(&Work::bytes, Recomputed::units);
+  EXPECT_EQ(sum_of(&Work::flops, Recomputed::cheap), flops);
+  EXPECT_GT(sum_of(&Work::bytes, Recomputed::cheap), bytes);
+  const double of_blocks = sum_of(&Work::flops, Recomputed::block);
+  EXPECT_EQ(of_blocks, flops + make_plan(input).recomputed);
+}
+
 // A step takes (m + (p - 1) / v) (t_f + t_b), as in the timeline of the schedule.
 TEST(Simulate, PipelinesTakeAsLongAsTheirSchedules) {
   for (const auto& [schedule, chunks] : {std::pair{PipelineSchedule::gpipe, Size{1}},
