@@ -117,6 +117,22 @@ rejects "does not fit the model: layer1/bias is float (64,), not float (65,); la
   run "${start[@]}" --set 'model.widths=[4, 65, 1]' --set checkpoint.directory=others
 [ ! -e "$here/others" ] || fail "it made a directory before it read the weights"
 
+# A folder for transformers: a run starts from it, unless a setting differs.
+begin transformers
+small=("$inputs/transformer.toml" --set training.num_epochs=1 --set data.samples=64)
+succeeds run "${small[@]}" --set checkpoint.directory=saves
+launcher=()
+rejects "--names = huggingface: GPT2LMHeadModel needs model.kind = \"transformer\", not \"mlp\"" \
+  checkpoint export "$work/export/$of40" --names huggingface -o other
+[ ! -e "$here/other" ] || fail "it made a folder for a model that it cannot write"
+succeeds checkpoint export "$(saved 2)" --names huggingface -o model --dtype bfloat16
+expect_line "model/model.safetensors: 29 arrays from $(saved 2)"
+launcher=("${several[@]}")
+succeeds run "${small[@]}" --set checkpoint.init_from=model
+expect_line " +Started from: +model"
+rejects "needs model.transformer.norm_epsilon = 1e-05, not 0.001" \
+  run "${small[@]}" --set checkpoint.init_from=model --set model.transformer.norm_epsilon=0.001
+
 # It ends early, and names the checkpoint with the smallest validation loss.
 begin patience
 early=("${tutorial[@]}" --set data.validation_samples=64 --set training.num_epochs=200 --set training.patience=2

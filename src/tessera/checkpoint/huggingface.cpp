@@ -27,11 +27,12 @@ enum class Columns : std::uint8_t {
 
 /// The arrays of a unit's parameters, or of one parameter.
 struct ParameterRow {
-  std::string_view ours;
-  /// Names, after those of the block, without ".weight" and ".bias"; # is the number of an expert.
+  std::string_view ours;  ///< without the number of the block
+  /// Names of one array or two, without that of the block, ".weight" and ".bias". # stands for the
+  /// number of an expert.
   std::string_view theirs;
   Columns columns = Columns::plain;
-  bool transposes = true;  ///< kernels are (out, in)
+  bool transposes = true;  ///< kernels are (out, in) there
 };
 
 /// A key of config.json and our key after "model."; without one, other values than the standard are
@@ -41,6 +42,7 @@ struct KeyRow {
   std::string_view standard{};  ///< JSON: the value where theirs is missing; "": none
 };
 
+/// A class of models in transformers.
 struct ModelClass {
   std::string_view name, type;
   std::string_view base, block;  ///< how names of arrays begin; before the number of a block
@@ -149,24 +151,6 @@ constexpr std::array<ModelClass, 5> classes{{
      gpt2_settings},
 }};
 
-/// Names of activations there, the first of each as we write it, and here.
-constexpr std::array<std::pair<std::string_view, std::string_view>, 5> activations{{
-    {"gelu_new", "gelu"},
-    {"gelu_pytorch_tanh", "gelu"},
-    {"gelu", "gelu with erf"},
-    {"swish", "silu"},
-    {"linear", "identity"},
-}};
-
-void rename_activation(Json& theirs, bool to_ours) {
-  for (const char* key : {"hidden_act", "activation_function"})
-    for (const auto& [there, here] : activations)
-      if (theirs.contains(key) && theirs[key] == (to_ours ? there : here)) {
-        theirs[key] = to_ours ? here : there;
-        return;
-      }
-}
-
 /// Returns all settings that begin with "model.", without that, also those that a configuration of
 /// an older version lacks.
 Json model_settings(const Json& config) {
@@ -182,14 +166,19 @@ Json model_settings(const Json& config) {
   return ours;
 }
 
-/// Returns a config.json without nested values, with our names of activations, and with the values
-/// that are left out because they follow from others.
+constexpr std::array<const char*, 2> activation_keys{"hidden_act", "activation_function"};
+
+/// Returns a config.json without nested values, with our name of gelu, and with the values that are
+/// left out because they follow from others.
 Json flat(Json theirs) {
   for (const char* key : {"rope_scaling", "rope_parameters"})  // of older and newer versions
     if (const Json rope = theirs[key]; rope.is_object()) theirs.update(rope);
   if (theirs.contains("type")) theirs["rope_type"] = theirs["type"];
   if (theirs["rope_type"] == "llama3") theirs.erase("rope_type");
-  rename_activation(theirs, true);
+  for (const char* key : activation_keys) {
+    if (theirs[key] == "gelu") theirs[key] = "gelu with erf";
+    if (theirs[key] == "gelu_new" || theirs[key] == "gelu_pytorch_tanh") theirs[key] = "gelu";
+  }
   if (theirs["num_key_value_heads"].is_null())
     theirs["num_key_value_heads"] = theirs["num_attention_heads"];
   if (theirs["n_inner"].is_null() && theirs["n_embd"].is_number_integer())
@@ -210,7 +199,8 @@ Json config_json(const ModelClass& model, const Json& ours) {
   Json theirs{{"architectures", {model.name}}, {"model_type", model.type}};
   for (const KeyRow& row : model.keys)
     theirs[row.theirs] = ours.contains(row.ours) ? ours[row.ours] : standard_of(row);
-  rename_activation(theirs, false);
+  for (const char* key : activation_keys)
+    if (theirs.contains(key) && theirs[key] == "gelu") theirs[key] = "gelu_new";
   if (!theirs.contains("rope_type")) return theirs;
   theirs["head_dim"] =
       ours["transformer.width"].get<Size>() / ours["transformer.heads"].get<Size>();
@@ -248,19 +238,16 @@ const ModelClass& class_of(const Json& theirs, const std::string& path) {
 
 const ModelClass& class_for(const Json& config, Json& theirs) {
   const Json ours = model_settings(config);
-  const ModelClass* nearest = nullptr;
-  std::vector<std::string> fewest;
-  for (const ModelClass& model : classes) {
-    const Json its = config_json(model, ours);
-    const std::vector<std::string> misses = differences(model, its, config);
-    if (nearest && misses.size() >= fewest.size()) continue;
-    nearest = &model;
-    fewest = misses;
-    theirs = its;
-  }
-  if (!fewest.empty())
-    throw ConfigError("--names", "huggingface", "{} needs {}", nearest->name, join(fewest, "; "));
-  return *nearest;
+  std::vector<std::vector<std::string>> misses;
+  for (const ModelClass& model : classes)
+    misses.push_back(differences(model, config_json(model, ours), config));
+  const auto fewest =
+      std::ranges::min_element(misses, {}, [](const auto& phrases) { return phrases.size(); });
+  const ModelClass& nearest = classes[fewest - misses.begin()];
+  if (!fewest->empty())
+    throw ConfigError("--names", "huggingface", "{} needs {}", nearest.name, join(*fewest, "; "));
+  theirs = config_json(nearest, ours);
+  return nearest;
 }
 
 std::vector<std::string> differences(const ModelClass& model, const Json& config_json,
