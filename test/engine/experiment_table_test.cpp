@@ -83,6 +83,20 @@ Experiment experts() {
   return setup;
 }
 
+/// The experts as DeepSeek-V3 has them.
+Experiment biased_experts() {
+  Experiment setup = experts();
+  TransformerConfig& model = setup.model.transformer;
+  model.feed_forward = FeedForward::gated;
+  model.inner_width = 2 * ranks();
+  model.balance_loss = TransformerConfig().balance_loss;
+  model.router = Router::sigmoid;
+  model.renormalize = true;
+  model.balance = Balance::bias;
+  model.bias_rate = 0.05;
+  return setup;
+}
+
 Experiment vae() {
   Experiment setup = train_test::small_vae();
   setup.model.vae.latent = 4;
@@ -116,11 +130,12 @@ struct Row {
   bool splits_rows = true;        ///< sequence parallelism splits rows of some layer
 };
 
-const std::array<Row, 8> rows{{{"mlp", mlp},
+const std::array<Row, 9> rows{{{"mlp", mlp},
                                {"residual_mlp", residual_mlp},
                                {"transformer", transformer, true},
                                {"llama", llama, true},
                                {"experts", experts, true, true},
+                               {"biased_experts", biased_experts, true, true},
                                {"vae", vae},
                                {"pinn", pinn, false, false, false},
                                {"fno", fno, true}}};

@@ -138,6 +138,12 @@ void randomize_experts(Random& random, TransformerConfig& model) {
   model.top_k = random.number(1, std::min<Size>(model.experts, 3));
   model.capacity_factor = random.one_of(std::array{0.0, 0.5, 1.0, 1.5});
   model.balance_loss = random.one_of(std::array{0.0, 0.1});
+  model.router = random.one_of(std::array{Router::softmax, Router::sigmoid});
+  model.renormalize = random.once_in(2);
+  if (random.once_in(2)) return;
+  model.balance_loss = TransformerConfig().balance_loss;
+  model.balance = Balance::bias;
+  model.bias_rate = 0.05;
 }
 
 void randomize_vae(Random& random, Experiment& setup) {

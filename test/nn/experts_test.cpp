@@ -22,13 +22,15 @@ using Doubles = std::vector<double>;
 /// A router with these logits, after its forward pass. T: the compute type.
 template <class T = double>
 struct Routed {
-  explicit Routed(const Routing& routing, const Doubles& logits, Size samples = 1)
+  explicit Routed(const Routing& routing, const Doubles& logits, Size samples = 1,
+                  const Doubles& bias = {})
       : sums("sums", 3 * routing.experts), alone(layer(routing, logits, samples), samples) {
     const auto experts = static_cast<std::size_t>(routing.experts);
     const std::vector<StateOf<T>> rounded(logits.begin(), logits.end());
     Kokkos::deep_copy(alone.x[0],
                       to_device(std::vector<T>(rounded.begin(), rounded.end()),
                                 static_cast<Size>(logits.size() / experts), routing.experts));
+    if (!bias.empty()) Kokkos::deep_copy(alone.parameters[0], to_device(bias, 1, routing.experts));
     alone.call.batch.routing = sums.data();
     forward(alone.call);
   }
@@ -41,49 +43,91 @@ struct Routed {
   LayerAlone<T> alone;
 };
 
+/// Expects what the formulas of README.md give. `bias` has one number per expert, or none.
+void expect_routing(const Routing& routing, const Doubles& bias) {
+  const Size samples = 3, positions = 7, experts = routing.experts, top_k = routing.top_k;
+  Doubles logits;
+  for (Size i = 0; i < samples * positions * experts; ++i)
+    logits.push_back(static_cast<double>(i * i % 11));  // ties, of which the first is chosen
+  const Routed<> routed(routing, logits, samples, bias);
+  const Doubles gates = to_host(routed.alone.y);
+  const auto count = static_cast<std::size_t>(experts);
+  double z = 0, balance = 0;
+  std::vector<Size> chosen(static_cast<std::size_t>(samples) * count);
+  Doubles probabilities(chosen.size()), sums(3 * count), scores(count), merits(count);
+  for (Size row = 0; row < samples * positions; ++row) {
+    const double* const x = logits.data() + row * experts;
+    double exponentials = 0, chosen_sum = 0;
+    for (Size e = 0; e < experts; ++e) exponentials += std::exp(x[e]);
+    z += 0.1 * std::pow(std::log(exponentials), 2);
+    for (std::size_t e = 0; e < count; ++e) {
+      scores[e] = routing.router == Router::softmax ? std::exp(x[e]) / exponentials
+                                                    : 1 / (1 + std::exp(-x[e]));
+      merits[e] = bias.empty() ? x[e] : scores[e] + bias[e];
+    }
+    const auto chooses = [&](std::size_t e) {
+      Size before = 0;
+      for (std::size_t other = 0; other < count; ++other)
+        before += merits[other] > merits[e] || (merits[other] == merits[e] && other < e) ? 1 : 0;
+      return before < top_k;
+    };
+    for (std::size_t e = 0; e < count; ++e) chosen_sum += chooses(e) ? scores[e] : 0;
+    for (std::size_t e = 0; e < count; ++e) {
+      const auto of_sample = static_cast<std::size_t>(row / positions) * count + e;
+      const bool takes = chooses(e) && chosen[of_sample] < routing.capacity;
+      const double p = std::exp(x[e]) / exponentials,
+                   gate = routing.renormalize ? scores[e] / chosen_sum : scores[e];
+      chosen[of_sample] += chooses(e) ? 1 : 0;
+      probabilities[of_sample] += p;
+      sums[e] += chooses(e) ? 1 : 0;
+      sums[count + e] += chooses(e) && !takes ? 1 : 0;
+      sums[2 * count + e] -= p * std::log(p);
+      EXPECT_NEAR(gates[static_cast<std::size_t>(row) * count + e], takes ? gate : 0, 1e-15)
+          << row << " " << e;
+    }
+  }
+  for (std::size_t i = 0; i < chosen.size(); ++i)
+    balance +=
+        0.5 * static_cast<double>(experts * chosen[i]) / (top_k * positions) * probabilities[i];
+  EXPECT_NEAR(to_host(routed.alone.loss)[0], balance, 1e-13 * balance);
+  EXPECT_NEAR(to_host(routed.alone.loss)[1], z, 1e-13 * z);
+  for (std::size_t i = 0; i < sums.size(); ++i)
+    EXPECT_NEAR(to_host(routed.sums)[i], sums[i], 1e-12) << i;
+  if (bias.empty()) return;
+  backward(routed.alone.call);
+  const Doubles gradient = to_host(routed.alone.gradients[0]);
+  for (std::size_t e = 0; e < count; ++e)
+    EXPECT_EQ(gradient[e], static_cast<double>(experts) * sums[e] -
+                               static_cast<double>(samples * positions * top_k));
+}
+
 /// 37 are more than a kernel handles at once.
 TEST(Experts, TakeTheFirstPositionsThatChooseThem) {
-  const Size samples = 3, positions = 7, top_k = 2, capacity = 2;
-  for (const Size experts : {3, 37}) {
-    Doubles logits;
-    for (Size i = 0; i < samples * positions * experts; ++i)
-      logits.push_back(static_cast<double>(i * i % 11));  // ties, of which the first is chosen
-    const Routed<> routed({experts, top_k, capacity, 0.5, 0.1}, logits, samples);
-    const Doubles gates = to_host(routed.alone.y);
-    const auto count = static_cast<std::size_t>(experts);
-    double z = 0, balance = 0;
-    std::vector<Size> chosen(static_cast<std::size_t>(samples * experts));
-    Doubles probabilities(chosen.size()), sums(3 * count);
-    for (Size row = 0; row < samples * positions; ++row) {
-      const double* const x = logits.data() + row * experts;
-      double sum = 0;
-      for (Size e = 0; e < experts; ++e) sum += std::exp(x[e]);
-      z += 0.1 * std::pow(std::log(sum), 2);
-      for (Size e = 0; e < experts; ++e) {
-        Size before = 0;
-        for (Size other = 0; other < experts; ++other)
-          before += x[other] > x[e] || (x[other] == x[e] && other < e) ? 1 : 0;
-        const auto number = static_cast<std::size_t>(e);
-        const auto of_sample = static_cast<std::size_t>(row / positions * experts + e);
-        const bool chooses = before < top_k, takes = chooses && chosen[of_sample] < capacity;
-        const double p = std::exp(x[e]) / sum;
-        chosen[of_sample] += chooses ? 1 : 0;
-        probabilities[of_sample] += p;
-        sums[number] += chooses ? 1 : 0;
-        sums[count + number] += chooses && !takes ? 1 : 0;
-        sums[2 * count + number] -= p * std::log(p);
-        EXPECT_NEAR(gates[static_cast<std::size_t>(row * experts + e)], takes ? p : 0, 1e-15)
-            << row << " " << e;
-      }
-    }
-    for (std::size_t i = 0; i < chosen.size(); ++i)
-      balance +=
-          0.5 * static_cast<double>(experts * chosen[i]) / (top_k * positions) * probabilities[i];
-    EXPECT_NEAR(to_host(routed.alone.loss)[0], balance, 1e-13 * balance);
-    EXPECT_NEAR(to_host(routed.alone.loss)[1], z, 1e-13 * z);
-    for (std::size_t i = 0; i < sums.size(); ++i)
-      EXPECT_NEAR(to_host(routed.sums)[i], sums[i], 1e-12) << i;
-  }
+  for (const Size experts : {3, 37})
+    for (const Router router : {Router::softmax, Router::sigmoid})
+      for (const bool renormalize : {false, true})
+        for (const double bias_rate : {0.0, 0.1}) {
+          SCOPED_TRACE(testing::Message() << experts << " experts, " << name_of(router)
+                                          << (renormalize ? ", renormalized, " : ", ")
+                                          << (bias_rate > 0 ? "bias" : "no bias"));
+          Doubles bias(bias_rate > 0 ? static_cast<std::size_t>(experts) : 0);
+          for (std::size_t e = 0; e < bias.size(); ++e)
+            bias[e] = static_cast<double>(e * e % 7) / 10;
+          expect_routing({experts, 2, 2, 0.5, 0.1, router, renormalize, bias_rate}, bias);
+        }
+}
+
+/// The choice by hand: without a bias experts 1 and 2; the bias makes it experts 0 and 2, whose
+/// gates stay s / (sum of s) with the sigmoids 1/2, 3/4 and 9/10 of log 1, log 3 and log 9.
+TEST(Experts, ABiasChoosesAndGatesAreThoseOfTheScores) {
+  const Doubles logits{std::log(1.0), std::log(3.0), std::log(9.0)};
+  const Routing routing{3, 2, 1, 0, 0, Router::sigmoid, true, 0.1};
+  const auto expect_gates = [&](const Doubles& bias, const Doubles& expected) {
+    const Doubles gates = to_host(Routed<>(routing, logits, 1, bias).alone.y);
+    for (std::size_t e = 0; e < 3; ++e) EXPECT_NEAR(gates[e], expected[e], 1e-15) << e;
+  };
+  expect_gates({0, 0, 0}, {0, 15 / 33.0, 18 / 33.0});
+  expect_gates({0.3, 0, 0}, {5 / 14.0, 0, 9 / 14.0});
 }
 
 TEST(Experts, ChooseNothingIfALogitIsNotANumber) {

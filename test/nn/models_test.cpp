@@ -36,6 +36,10 @@ TEST(Models, RejectBadSizes) {
           [] { transformer({.experts = 30, .top_k = 9}); });
   rejects("model.transformer.balance_loss = 1.0: needs model.transformer.experts",
           [] { transformer({.balance_loss = 1}); });
+  rejects("model.transformer.balance_loss = 1.0: needs model.transformer.balance = \"loss\"",
+          [] { transformer({.experts = 3, .balance_loss = 1, .balance = Balance::bias}); });
+  rejects("model.transformer.bias_rate = 1.0: needs model.transformer.balance = \"bias\"",
+          [] { transformer({.experts = 3, .bias_rate = 1}); });
   rejects("model.vae.latent = 0: must be positive", [] { vae({.latent = 0}); });
   rejects("model.output_activation = \"sigmoid\": must be \"identity\" for model.kind = \"vae\"",
           [] { vae({}, {.output_activation = Activation::sigmoid}); });

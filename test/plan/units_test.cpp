@@ -94,6 +94,14 @@ TEST(Units, EveryElementCountsOnceOverTheRanksThatSplitTheState) {
   });
 }
 
+TEST(Units, NormsLeaveOutTheBiasesOfRouters) {
+  PlanInput input = tutorial({{"data", 2}});
+  input.model = transformer({.blocks = 2, .experts = 6, .balance = Balance::bias});
+  Size counted = 0;
+  for (const Range& range : make_plan(input).unique_gradients(0)) counted += range.count;
+  EXPECT_EQ(counted, input.model.num_parameters() - 2 * 6);
+}
+
 TEST(Units, BucketsAreEqualOnAllRanksOfModelAndHoldEveryParameterOnce) {
   for_plans([](const Plan& plan) {
     const ParameterLayout& layout = plan.stages.front().parameters;

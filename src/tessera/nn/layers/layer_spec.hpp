@@ -68,12 +68,23 @@ template <>
 inline constexpr std::array<std::string_view, 3> names_of<ContextAttention>{"gather", "ring",
                                                                             "all_to_all"};
 
+/// The scores that a router makes of its logits.
+enum class Router : std::uint8_t {
+  softmax,  ///< of the logits of all experts
+  sigmoid,  ///< of each logit (DeepSeek-V3: DeepSeek-AI 2024)
+};
+template <>
+inline constexpr std::array<std::string_view, 2> names_of<Router>{"softmax", "sigmoid"};
+
 /// The routing of a mixture of experts (route() in layers.hpp).
 struct Routing {
   Size experts = 0;
   Size top_k = 1;                           ///< experts that a position chooses
   Size capacity = 1;                        ///< positions of a sample that an expert takes
   double balance_weight = 0, z_weight = 0;  ///< factors of the terms of the loss
+  Router router = Router::softmax;
+  bool renormalize = false;  ///< the gates of the chosen experts have the sum 1
+  double bias_rate = 0;      ///< steps of the biases that balance the load; 0: no biases
   friend bool operator==(const Routing&, const Routing&) = default;
 };
 

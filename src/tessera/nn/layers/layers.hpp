@@ -83,11 +83,17 @@ LayerSpec keys_values(const LayerSpec& attention);
 inline constexpr Size max_choices = 8;
 
 /// The routing of a mixture of experts (Fedus et al. 2022). Turns logits (rows, experts) into
-/// gates: the softmax p of a row at the `top_k` largest of its probabilities, and 0 elsewhere. An
-/// expert takes the first `capacity` positions of a sample that choose it; the others are dropped,
-/// which makes their gates 0. Forward adds for each sample, with t positions, to the loss sum
-/// balance_weight experts sum_e (choices of e / (top_k t)) (sum over positions of p_e) and
+/// gates: the scores s of a row, its softmax or sigmoids, at the `top_k` largest of them, and 0
+/// elsewhere. With `renormalize` they are divided by the sum of the chosen scores. An expert takes
+/// the first `capacity` positions of a sample that choose it; the others are dropped, which makes
+/// their gates 0. Forward adds for each sample, with t positions, to the loss sum balance_weight
+/// experts sum_e (choices of e / (top_k t)) (sum over positions of p_e), with p the softmax, and
 /// z_weight sum over positions of (log sum_e exp(logit_e))^2.
+///
+/// With bias_rate there is a parameter "bias" (experts), zeros at first: the largest s + bias are
+/// chosen, which changes no gate otherwise (Wang et al. 2024). Its gradient is experts times the
+/// choices of e less all choices, whose sign tells a load above the mean. It is a sum of integers,
+/// so that its order does not matter up to 2^24 in float.
 LayerSpec route(std::string name, std::string unit, Size logits, const Routing& routing);
 
 /// Copies each row of x (rows, width) to a slot of every expert that takes it (GShard: Lepikhin et

@@ -3,6 +3,7 @@
 #include <type_traits>
 #include <utility>
 
+#include <tessera/nn/activation_math.hpp>
 #include <tessera/nn/exponential.hpp>
 #include <tessera/nn/layers/expert_slots.hpp>
 #include <tessera/nn/layers/layers.hpp>
@@ -11,39 +12,60 @@
 namespace tessera {
 namespace {
 
-/// The routing of a microbatch in scratch memory. A probability is negative if the position does
-/// not choose the expert, and never 0, however small.
+/// The routing of a microbatch in scratch memory. A score is negative if the position does not
+/// choose the expert, and never 0, however small.
 template <class Math>
 struct RoutingNumbers {
   Size experts, positions;
-  Math *probability, *log_sum;       ///< (rows, experts), (rows)
+  Math *score, *log_sum;             ///< (rows, experts), (rows)
   Math *chosen, *dropped, *entropy;  ///< (samples, experts)
+  Math* gate_sum;                    ///< (rows), of the chosen scores; null: gates are scores
+
+  /// Returns the divisor of a row's gates.
+  KOKKOS_INLINE_FUNCTION Math divisor_of(Size row) const {
+    return gate_sum ? gate_sum[row] : Math(1);
+  }
 };
 
+/// Returns the softmax of a logit, which may be its score.
+template <class Math>
+KOKKOS_INLINE_FUNCTION Math probability_of(Router router, Math score, Math logit, Math log_sum) {
+  using std::fabs;
+  return router == Router::softmax ? fabs(score) : detail::exp_of_nonpositive(logit - log_sum);
+}
+
 Size route_scratch(const LayerSpec& layer, Size samples) {
-  return samples * (layer.positions() * (layer.in() + 1) + 3 * layer.in());
+  const Size of_row = layer.in() + (layer.get<Routing>().renormalize ? 2 : 1);
+  return samples * (layer.positions() * of_row + 3 * layer.in());
 }
 
-/// The exponential functions of the softmax. It has two sums, and each choice has two.
+/// The exponential functions of the softmax. Beside sigmoids it is computed again. It has two sums,
+/// and each choice has two.
 LayerFunctions route_functions(const LayerSpec& layer) {
+  const auto& routing = layer.get<Routing>();
   const auto elements = static_cast<double>(layer.positions() * layer.in());
-  const auto sums = static_cast<double>(layer.positions() * (2 + 2 * layer.get<Routing>().top_k));
-  return {.exponentials = {elements, elements}, .row_sums = {sums, sums}};
+  const auto sums = static_cast<double>(layer.positions() * (2 + 2 * routing.top_k));
+  const bool has_sigmoids = routing.router == Router::sigmoid;
+  return {.exponentials = {(has_sigmoids ? 3 : 1) * elements, (has_sigmoids ? 5 : 1) * elements},
+          .row_sums = {sums, sums}};
 }
 
-/// Softmax of the logits of each position, and its choices: the largest logits, at a tie those of
-/// lower number. Probabilities cannot choose, because those of small logits are equal. A position
-/// with a logit that is not a number chooses nothing.
+/// Scores of each position, and its choices: the largest logits or, with a bias, the largest sums
+/// of score and bias, at a tie those of lower number. Scores alone cannot choose, because those of
+/// small logits are equal. A position with a logit that is not a number chooses nothing.
 template <class T>
 void choose_experts(const RoutingNumbers<StateOf<T>>& numbers, Size rows, const T* logits,
-                    Size top_k) {
+                    const T* bias, const Routing& routing) {
   using Math = StateOf<T>;
+  const Size top_k = routing.top_k;
+  const bool has_sigmoids = routing.router == Router::sigmoid;
   for_rows(
       "tessera::route_choose"_label, rows, numbers.experts, KOKKOS_LAMBDA(const Row& row) {
+        using std::fabs;
         using std::log;
         const Size experts = numbers.experts;
         const T* const x = logits + row.number * experts;
-        Math* const p = numbers.probability + row.number * experts;
+        Math* const p = numbers.score + row.number * experts;
         Math* const log_sum = numbers.log_sum + row.number;
         const Math largest =
             row.max<Math>(experts, [=](Size e) { return static_cast<Math>(x[e]); });
@@ -53,29 +75,38 @@ void choose_experts(const RoutingNumbers<StateOf<T>>& numbers, Size rows, const 
         row.once([=] { *log_sum = largest + log(sum); });
         constexpr Math smallest = Kokkos::Experimental::norm_min_v<Math>;
         row.for_each(experts, [=](Size e) {
-          const Math probability = p[e] / sum;
-          p[e] = probability < smallest ? smallest : probability;
+          const Math score = has_sigmoids ? detail::sigmoid_of(Math(x[e])) : p[e] / sum;
+          p[e] = score < smallest ? smallest : score;
         });
 
-        // The least chosen logit, and how many of those that equal it are too many.
+        // The least that is chosen, and how many of those that equal it are too many.
         constexpr Math lowest = Kokkos::Experimental::finite_min_v<Math>;
-        const auto logit = [=](Size e) { return Math(x[e]) < lowest ? lowest : Math(x[e]); };
+        const auto merit = [=](Size e) {
+          const Math value = bias ? fabs(p[e]) + Math(bias[e]) : Math(x[e]);
+          return value < lowest ? lowest : value;
+        };
         Math least = Kokkos::Experimental::infinity_v<Math>;
         Size excess = sum > 0 ? -top_k : 0;  // the sum is not a number if a logit is not
         while (excess < 0) {
           const Math next =
-              row.max<Math>(experts, [=](Size e) { return logit(e) < least ? logit(e) : lowest; });
+              row.max<Math>(experts, [=](Size e) { return merit(e) < least ? merit(e) : lowest; });
           least = next;
           excess += static_cast<Size>(
-              row.sum<Math>(experts, [=](Size e) { return Math(logit(e) == next ? 1 : 0); }));
+              row.sum<Math>(experts, [=](Size e) { return Math(merit(e) == next ? 1 : 0); }));
         }
-        row.for_each(experts, [=](Size e) { p[e] = logit(e) >= least ? p[e] : -p[e]; });
-        if (excess <= 0) return;
+        row.for_each(experts, [=](Size e) { p[e] = merit(e) >= least ? p[e] : -p[e]; });
+        if (excess > 0) {
+          row.wait();
+          row.once([=] {
+            for (Size e = experts - 1, left = excess; left > 0; --e)
+              if (merit(e) == least) p[e] = -p[e], --left;
+          });
+        }
+        if (numbers.gate_sum == nullptr) return;
         row.wait();
-        row.once([=] {
-          for (Size e = experts - 1, left = excess; left > 0; --e)
-            if (logit(e) == least) p[e] = -p[e], --left;
-        });
+        const Math chosen =
+            row.sum<Math>(experts, [=](Size e) { return p[e] > 0 ? p[e] : Math(0); });
+        row.once([=] { numbers.gate_sum[row.number] = chosen; });
       });
 }
 
@@ -105,19 +136,21 @@ struct Admit {
     rows.for_each_position(some.sample, [&](Size row) {
       const Size first = row * experts + some.first;
       // The logarithm of the softmax is the logit less that of the sum.
-      const double log_sum = numbers.log_sum[row];
+      const Math log_sum = numbers.log_sum[row], divisor = numbers.divisor_of(row);
       some.for_each([&](Size e) {
         const Size at = first + e;
-        const Math p = numbers.probability[at], size = fabs(p);
-        const bool takes = p > 0 && taken[e] < capacity;
+        const Math score = numbers.score[at], logit = logits[at],
+                   p = probability_of(routing.router, score, logit, log_sum);
+        const bool takes = score > 0 && taken[e] < capacity;
         if constexpr (makes_gates) {
-          const Math gate = size < smallest_gate ? smallest_gate : size;
-          gates[at] = static_cast<T>(takes ? gate : Math(0));
+          const Math gate = fabs(score) / divisor;
+          const Math not_zero = gate < smallest_gate ? smallest_gate : gate;
+          gates[at] = static_cast<T>(takes ? not_zero : Math(0));
         }
-        chosen[e] += p > 0 ? 1 : 0;
+        chosen[e] += score > 0 ? 1 : 0;
         taken[e] += takes ? 1 : 0;
-        sum[e] += size;
-        entropy[e] += size * (log_sum - Math(logits[at]));
+        sum[e] += p;
+        entropy[e] += p * (static_cast<double>(log_sum) - logit);
       });
     });
     double loss = 0;
@@ -140,12 +173,15 @@ RoutingNumbers<StateOf<T>> route_numbers(const LayerCall<T>& call) {
   const LayerSpec& layer = call.layer;
   const Size experts = layer.in(), positions = layer.positions(), rows = call.samples * positions,
              counts = call.samples * experts;
-  auto* const p = call.scratch.data();
-  auto* const log_sum = p + rows * experts;
+  const Routing& routing = layer.get<Routing>();
+  auto* const score = call.scratch.data();
+  auto* const log_sum = score + rows * experts;
   auto* const chosen = log_sum + rows;
-  const RoutingNumbers<StateOf<T>> numbers{experts,         positions,          p, log_sum, chosen,
-                                           chosen + counts, chosen + 2 * counts};
-  choose_experts<T>(numbers, rows, call.inputs[0].data(), layer.get<Routing>().top_k);
+  auto* const gate_sum = routing.renormalize ? chosen + 3 * counts : nullptr;
+  const RoutingNumbers<StateOf<T>> numbers{
+      experts, positions, score, log_sum, chosen, chosen + counts, chosen + 2 * counts, gate_sum};
+  choose_experts<T>(numbers, rows, call.inputs[0].data(), data_or_null(call.parameters[0]),
+                    routing);
   return numbers;
 }
 
@@ -203,8 +239,30 @@ void route_forward(const LayerCall<T>& call) {
   if (call.batch.routing != nullptr) add_counts(numbers, call.samples, call.batch.routing);
 }
 
-/// dlogit = p (d - sum p d + 2 z_weight log_sum), where d is the gradient of the probability. The
-/// gradient of the output may be that of the input.
+/// The gradient of the bias: experts times the choices of an expert, less the choices of all. If
+/// ranks of `context` share positions, each has routed them all, and the first one counts them.
+template <class T>
+void bias_gradient(const LayerCall<T>& call, const RoutingNumbers<StateOf<T>>& numbers) {
+  using Math = StateOf<T>;
+  const Size experts = numbers.experts, samples = call.layer.share.part == 0 ? call.samples : 0,
+             of_sample = call.layer.template get<Routing>().top_k * numbers.positions;
+  const Math* const chosen = numbers.chosen;
+  Math* const gradient = call.parameter_gradients[0].data();
+  const bool add = call.add_parameter_gradients;
+  for_each(
+      "tessera::route_bias_gradient"_label, experts,
+      KOKKOS_LAMBDA(Size e) {
+        Math sum = add ? gradient[e] : Math(0);
+        for (Size i = e; i < samples * experts; i += experts)
+          sum += static_cast<Math>(experts) * chosen[i] - static_cast<Math>(of_sample);
+        gradient[e] = sum;
+      },
+      samples * experts);
+}
+
+/// dlogit = p (d - sum p d + 2 z_weight log_sum), where d is the gradient of the probability, and
+/// s (1 - s) times the gradient of a sigmoid s. The gradient of the output may be that of the
+/// input.
 template <class T>
 void route_backward(const LayerCall<T>& call) {
   using Math = StateOf<T>;
@@ -221,47 +279,79 @@ void route_backward(const LayerCall<T>& call) {
                             static_cast<double>(routing.top_k * numbers.positions);
   const Math scale = call.batch.gradient_scale, balance = scale * static_cast<Math>(per_choice),
              z = scale * static_cast<Math>(2 * routing.z_weight);
-  const T *const gates = call.output.data(), *const dgates = call.output_gradient.data();
+  if (routing.bias_rate > 0) bias_gradient(call, numbers);
+  if (!call.wants_input_gradient(0)) return;
+  const Router router = routing.router;
+  const T *const logits = call.inputs[0].data(), *const gates = call.output.data(),
+                 *const dgates = call.output_gradient.data();
   T* const dlogits = call.input_gradients[0].data();
   for_each(
       "tessera::route_backward"_label, rows,
       KOKKOS_LAMBDA(Size row) {
         using std::fabs;
         const Size first = row * experts;
-        const Math* const p = numbers.probability + first;
+        const Math* const score = numbers.score + first;
         const Math* const chosen = numbers.chosen + shared.sample_of(row) * experts;
+        const Math log_sum = numbers.log_sum[row], divisor = numbers.divisor_of(row);
+        const auto gate_slope = [=](Size e) {
+          const bool takes = static_cast<Math>(gates[first + e]) != 0;
+          return takes ? Math(dgates[first + e]) : Math(0);
+        };
+        Math of_divisor = 0;  // a larger score makes all gates of the position smaller
+        if (numbers.gate_sum != nullptr)
+          for (Size e = 0; e < experts; ++e) of_divisor += gate_slope(e) * fabs(score[e]) / divisor;
+        const auto score_slope = [=](Size e) {
+          return score[e] > 0 ? (gate_slope(e) - of_divisor) / divisor : Math(0);
+        };
+        const auto p = [=](Size e) {
+          return probability_of(router, score[e], Math(logits[first + e]), log_sum);
+        };
         const auto slope = [=](Size e) {
           const Math d = balance * chosen[e];
-          return static_cast<Math>(gates[first + e]) != 0 ? d + dgates[first + e] : d;
+          return router == Router::softmax ? d + score_slope(e) : d;
         };
-        Math rest = -z * numbers.log_sum[row];
-        for (Size e = 0; e < experts; ++e) rest += fabs(p[e]) * slope(e);
-        for (Size e = 0; e < experts; ++e) dlogits[first + e] = fabs(p[e]) * (slope(e) - rest);
+        Math rest = -z * log_sum;
+        for (Size e = 0; e < experts; ++e) rest += p(e) * slope(e);
+        for (Size e = 0; e < experts; ++e) {
+          const Math s = fabs(score[e]), of_softmax = p(e) * (slope(e) - rest);
+          dlogits[first + e] =
+              router == Router::softmax ? of_softmax : of_softmax + s * (1 - s) * score_slope(e);
+        }
       },
       rows * experts);
 }
 
 constexpr LossTerm route_terms[] = {{"balance_loss", false}, {"router_z_loss", false}};
 
-constexpr LayerKind route_kind{
-    .name = "route",
-    .expression = {.inputs = {{"sp,e"}}, .output = "sp,e", .whole = "pe"},
-    .reads_batch = true,
-    .loss_terms = route_terms,
-    .functions = route_functions,
-    .scratch = route_scratch,
-    .reads_inputs = always,
-    .reads_output = always,
-    .gradient_in_place = true,
-    .forward = [](const auto& call) { route_forward(call); },
-    .backward = [](const auto& call) { route_backward(call); }};
+constexpr LayerKind route_kind_of(const Operand& bias) {
+  return {
+      .name = "route",
+      .expression = {.inputs = {{"sp,e"}}, .parameters = {bias}, .output = "sp,e", .whole = "pe"},
+      .reads_batch = true,
+      .loss_terms = route_terms,
+      .functions = route_functions,
+      .scratch = route_scratch,
+      .reads_inputs = always,
+      .reads_output = always,
+      .gradient_in_place = true,
+      .forward = [](const auto& call) { route_forward(call); },
+      .backward = [](const auto& call) { route_backward(call); }};
+}
+
+constexpr LayerKind route_kind = route_kind_of({}), biased_route_kind = route_kind_of({"e"});
 
 }  // namespace
 
 LayerSpec route(std::string name, std::string unit, Size logits, const Routing& routing) {
-  LayerSpec layer{
-      &route_kind, std::move(name), std::move(unit), {logits}, {{'e', routing.experts}}};
+  const bool biased = routing.bias_rate > 0;
+  LayerSpec layer{biased ? &biased_route_kind : &route_kind,
+                  std::move(name),
+                  std::move(unit),
+                  {logits},
+                  {{'e', routing.experts}}};
   layer.settings = routing;
+  if (biased)
+    layer.parameters = {{"bias", {routing.experts}, {""}, Initial::zeros, 0, routing.bias_rate}};
   return layer;
 }
 

@@ -61,6 +61,14 @@ enum class FeedForward : std::uint8_t {
 template <>
 inline constexpr std::array<std::string_view, 2> names_of<FeedForward>{"plain", "gated"};
 
+/// What keeps the load of experts even.
+enum class Balance : std::uint8_t {
+  loss,  ///< a term of the loss
+  bias,  ///< a bias per expert, which moves after each step and only chooses
+};
+template <>
+inline constexpr std::array<std::string_view, 2> names_of<Balance>{"loss", "bias"};
+
 struct TransformerConfig {
   Size vocabulary = 64;
   Size context = 32;  ///< positions of a sequence
@@ -82,6 +90,10 @@ struct TransformerConfig {
   Size top_k = 2;    ///< experts that a position chooses
   double capacity_factor = 1.25;  ///< room of an expert over its even load; 0: nothing is dropped
   double balance_loss = 0.01, router_z_loss = 0.001;  ///< weights of route()'s terms of the loss
+  Router router = Router::softmax;
+  bool renormalize = false;  ///< the gates of a position's experts have the sum 1
+  Balance balance = Balance::loss;
+  double bias_rate = 0.001;  ///< for Balance::bias
   bool tied = false;  ///< the logits are products with the embedding's table
   friend bool operator==(const TransformerConfig&, const TransformerConfig&) = default;
 };

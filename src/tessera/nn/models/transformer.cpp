@@ -10,6 +10,8 @@ namespace tessera {
 namespace {
 
 bool has_experts(const TransformerConfig& config) { return config.experts > 0; }
+bool balances_by_loss(const TransformerConfig& config) { return config.balance == Balance::loss; }
+bool balances_by_bias(const TransformerConfig& config) { return config.balance == Balance::bias; }
 
 std::string allowed_heads(const TransformerConfig& config) {
   if (config.width % config.heads == 0) return "";
@@ -68,8 +70,10 @@ Size capacity_of(const TransformerConfig& config) {
 }
 
 Routing routing_of(const TransformerConfig& config) {
-  return {config.experts, config.top_k, capacity_of(config), config.balance_loss,
-          config.router_z_loss};
+  return {config.experts,       config.top_k,
+          capacity_of(config),  balances_by_loss(config) ? config.balance_loss : 0,
+          config.router_z_loss, config.router,
+          config.renormalize,   balances_by_bias(config) ? config.bias_rate : 0};
 }
 
 }  // namespace
@@ -124,10 +128,21 @@ const Fields<TransformerConfig>& transformer_fields() {
        "0: no limit",
        not_negative, needs_experts},
       {"model.transformer.balance_loss", &C::balance_loss,
-       "weight in the loss of the balance of the experts' load", not_negative, needs_experts},
+       "weight in the loss of the balance of the experts' load", not_negative, needs_experts,
+       Rule<C>{balances_by_loss, "needs model.transformer.balance = \"loss\""}},
       {"model.transformer.router_z_loss", &C::router_z_loss,
        "weight in the loss of the squared log-sum-exp of the router's logits", not_negative,
        needs_experts},
+      {"model.transformer.router", &C::router,
+       "scores of the experts, of which the largest are chosen and are gates", needs_experts},
+      {"model.transformer.renormalize", &C::renormalize,
+       "divide the gates of a position by the sum of its chosen scores", needs_experts},
+      {"model.transformer.balance", &C::balance,
+       "what balances the experts' load: a term of the loss, or a bias that chooses",
+       needs_experts},
+      {"model.transformer.bias_rate", &C::bias_rate,
+       "steps of the bias of each expert, against the sign of its load less the mean", positive,
+       Rule<C>{balances_by_bias, "needs model.transformer.balance = \"bias\""}},
   };
   return fields;
 }
