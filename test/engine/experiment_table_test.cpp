@@ -92,6 +92,7 @@ Experiment biased_experts() {
   model.balance_loss = TransformerConfig().balance_loss;
   model.router = Router::sigmoid;
   model.renormalize = true;
+  model.shared_experts = 2;
   model.balance = Balance::bias;
   model.bias_rate = 0.05;
   return setup;

@@ -140,6 +140,7 @@ void randomize_experts(Random& random, TransformerConfig& model) {
   model.balance_loss = random.one_of(std::array{0.0, 0.1});
   model.router = random.one_of(std::array{Router::softmax, Router::sigmoid});
   model.renormalize = random.once_in(2);
+  model.shared_experts = random.number(0, 2);
   if (random.once_in(2)) return;
   model.balance_loss = TransformerConfig().balance_loss;
   model.balance = Balance::bias;

@@ -36,6 +36,8 @@ TEST(Models, RejectBadSizes) {
           [] { transformer({.experts = 30, .top_k = 9}); });
   rejects("model.transformer.balance_loss = 1.0: needs model.transformer.experts",
           [] { transformer({.balance_loss = 1}); });
+  rejects("model.transformer.shared_experts = 1: needs model.transformer.experts",
+          [] { transformer({.shared_experts = 1}); });
   rejects("model.transformer.balance_loss = 1.0: needs model.transformer.balance = \"loss\"",
           [] { transformer({.experts = 3, .balance_loss = 1, .balance = Balance::bias}); });
   rejects("model.transformer.bias_rate = 1.0: needs model.transformer.balance = \"bias\"",

@@ -92,6 +92,7 @@ struct TransformerConfig {
   double balance_loss = 0.01, router_z_loss = 0.001;  ///< weights of route()'s terms of the loss
   Router router = Router::softmax;
   bool renormalize = false;  ///< the gates of a position's experts have the sum 1
+  Size shared_experts = 0;   ///< inner widths of a feed-forward for all positions beside experts
   Balance balance = Balance::loss;
   double bias_rate = 0.001;  ///< for Balance::bias
   bool tied = false;  ///< the logits are products with the embedding's table
@@ -103,7 +104,8 @@ struct TransformerConfig {
 /// "block1/proj", "block1/ln2", "block1/fc1", "block1/fc2", ..., "ln", "logits". Logical axes:
 /// table (vocab, embed), qkv (embed, heads), proj (heads, embed), fc1 (embed, mlp), fc2 (mlp,
 /// embed), logits (embed, vocab). With experts, fc1 and fc2 are (experts, in, out), with the
-/// logical axis "experts", and a block has a unit "block1/router". With rope, kv_heads or qk_norm,
+/// logical axis "experts", and a block has a unit "block1/router"; with shared_experts also
+/// "block1/shared/fc1" and "block1/shared/fc2", which are dense. With rope, kv_heads or qk_norm,
 /// units "block1/q" and "block1/kv" replace "block1/qkv". `layers` gives activation, bias,
 /// initializer and seed. Throws ConfigError for a size that is not positive, for a number of heads
 /// that does not divide the width evenly, and for keys of experts without experts.

@@ -46,6 +46,12 @@ std::string allowed_experts(const TransformerConfig& config) {
   return config.experts <= most ? "" : fmt::format("must be at most {}", most);
 }
 
+/// Shared experts are one dense pair.
+std::string allowed_shared_experts(const TransformerConfig& config) {
+  const Size most = most_columns / columns_of_fc1(config);
+  return config.shared_experts <= most ? "" : fmt::format("must be at most {}", most);
+}
+
 std::string allowed_choices(const TransformerConfig& config) {
   const Size most = std::min(config.experts, max_choices);
   if (!has_experts(config) || (config.top_k >= 1 && config.top_k <= most)) return "";
@@ -137,6 +143,9 @@ const Fields<TransformerConfig>& transformer_fields() {
        "scores of the experts, of which the largest are chosen and are gates", needs_experts},
       {"model.transformer.renormalize", &C::renormalize,
        "divide the gates of a position by the sum of its chosen scores", needs_experts},
+      {"model.transformer.shared_experts", &C::shared_experts,
+       "experts that all positions pass beside the chosen ones, as one fc1 and one fc2",
+       not_negative, needs_experts, Rule<C>{allowed_shared_experts, When::set}},
       {"model.transformer.balance", &C::balance,
        "what balances the experts' load: a term of the loss, or a bias that chooses",
        needs_experts},
@@ -205,6 +214,18 @@ ModelSpec transformer(const TransformerConfig& config, const MlpConfig& layers) 
     return model.append(grouped_attention(name, kv, queries, keys, config.heads, key_heads,
                                           head_width, config.context));
   };
+  // Appends fc1 and fc2 of a block, of all its experts, or of the shared ones.
+  const auto feed_forward = [&](const std::string& at, Size input, Size inner_width, Size experts) {
+    const bool is_gated = config.feed_forward == FeedForward::gated;
+    Size hidden =
+        dense(at + "/fc1", input, width, inner_width, "embed", "mlp",
+              is_gated ? none : layers.activation, layers.bias, experts, is_gated ? 2 : 1);
+    if (is_gated)
+      hidden = model.append(gated(at + "/fc1/gated", at + "/fc1", hidden,
+                                  model.layers[hidden].out() / 2, layers.activation, experts));
+    return dense(at + "/fc2", hidden, inner_width, width, "mlp", "embed", none, layers.bias,
+                 experts);
+  };
   Size x = model.append(embedding("embedding/output", "embedding", config.vocabulary,
                                   config.context, width, 0, !rotates));
   for (Size b = 1; b <= config.blocks; ++b) {
@@ -213,7 +234,13 @@ ModelSpec transformer(const TransformerConfig& config, const MlpConfig& layers) 
     const Size mixed =
         dense(block + "/proj", heads, width, width, "heads", "embed", none, layers.bias);
     x = model.append(add(block + "/attended", block, x, mixed, width));
-    Size input = normal(block + "/ln2", x), gates = -1;
+    const Size normed = normal(block + "/ln2", x);
+    if (config.shared_experts > 0) {
+      const std::string shared = block + "/shared";
+      const Size made = feed_forward(shared, normed, config.shared_experts * config.inner_width, 0);
+      x = model.append(add(shared + "/output", shared, x, made, width));
+    }
+    Size input = normed, gates = -1;
     const Routing routing = config.experts > 0 ? routing_of(config) : Routing{};
     if (config.experts > 0) {
       const std::string router = block + "/router";
@@ -223,16 +250,7 @@ ModelSpec transformer(const TransformerConfig& config, const MlpConfig& layers) 
       input = model.append(
           dispatch(router + "/slots", router, input, gates, width, config.context, routing));
     }
-    const bool is_gated = config.feed_forward == FeedForward::gated;
-    Size hidden =
-        dense(block + "/fc1", input, width, config.inner_width, "embed", "mlp",
-              is_gated ? none : layers.activation, layers.bias, config.experts, is_gated ? 2 : 1);
-    if (is_gated)
-      hidden =
-          model.append(gated(block + "/fc1/gated", block + "/fc1", hidden,
-                             model.layers[hidden].out() / 2, layers.activation, config.experts));
-    Size change = dense(block + "/fc2", hidden, config.inner_width, width, "mlp", "embed", none,
-                        layers.bias, config.experts);
+    Size change = feed_forward(block, input, config.inner_width, config.experts);
     if (config.experts > 0)
       change = model.append(combine(block + "/fc2/combined", block + "/fc2", change, gates, width,
                                     config.context, routing));
