@@ -56,6 +56,10 @@ rejects "cannot write out.json: File too large" plan "${tutorial[@]}" --tensors 
 rejects "cannot write out.json: File too large" plan "${tutorial[@]}" --timeline out.json
 expect_files out.json
 expect_json "" old
+launcher=(bash -c 'ulimit -f 6 && exec "$@"' limit)
+rejects "cannot write out.json: File too large" plan "${tutorial[@]}" --tensors --json out.json --timeline small.json
+expect_files out.json small.json
+rm "$here/small.json"
 launcher=(bash -c 'ulimit -f 20000 && exec "$@"' limit)
 large=(run "${tutorial[@]}" --quiet --set 'model.widths=[4,600000,1]' --set training.num_epochs=1 --set data.samples=64
   --set checkpoint.directory=saves)

@@ -16,6 +16,7 @@
 #include <tessera/plan/plan_text.hpp>
 #include <tessera/predict/machine_file.hpp>
 #include <tessera/process/log.hpp>
+#include <tessera/process/outcome.hpp>
 #include <tessera/process/progress.hpp>
 #include <tessera/process/standard_streams.hpp>
 #include <tessera/train/config_files.hpp>
@@ -108,8 +109,11 @@ ExitCode plan_command(const PlanOptions& options) {
   }
   count_samples(config);
   const Findings found = options.advises ? advice_on(config, options) : plan_of(config, options);
-  if (!options.json.empty()) write_json(options.json, found.document);
+  const Outcome json = outcome_of([&] {
+    if (!options.json.empty()) write_json(options.json, found.document);
+  });
   if (!options.timeline.empty()) write_json(options.timeline, found.timeline);
+  if (json.failed()) throw Error(json.code, json.message);
   print_output(found.text);
   return ExitCode::ok;
 }

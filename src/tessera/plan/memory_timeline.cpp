@@ -18,21 +18,19 @@ using LiveTensors = std::map<std::pair<Size, Size>, SlotId>;
 
 /// Returns the use of memory of which all but the frame has `others` bytes.
 json use_of(const StagePlan& stage, const LiveTensors& tensors, Size others) {
-  Size activations = 0, gradients = 0, buffers = 0, end = 0;
+  std::map<TensorRole, Size> bytes;
+  Size all = 0, end = 0;
   for (const auto& [place, id] : tensors) {
     const Storage& storage = stage.storages[place.first];
-    const TensorRole role = stage.slots[id].role;
-    Size& bytes = role == TensorRole::activation ? activations
-                  : role == TensorRole::gradient ? gradients
-                                                 : buffers;
-    bytes += storage.bytes;
     const Size begin = storage.offset + place.second % storage.instances * storage.stride;
+    bytes[stage.slots[id].role] += storage.bytes;
+    all += storage.bytes;
     end = std::max(end, begin + storage.bytes);
   }
-  return {{"activations", activations},
-          {"activation_gradients", gradients},
-          {"buffers", buffers},
-          {"in_use", others + activations + gradients + buffers},
+  return {{"activations", bytes[TensorRole::activation]},
+          {"activation_gradients", bytes[TensorRole::gradient]},
+          {"buffers", bytes[TensorRole::scratch]},
+          {"in_use", others + all},
           {"reaches", others + allocated_bytes(end, 1)}};
 }
 
