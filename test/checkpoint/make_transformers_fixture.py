@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """Writes small models of Hugging Face's transformers, and what the library computes with them, for transformers_test.cpp.
-usage: make_transformers_fixture.py DIRECTORY NAME, one of llama, qwen3, mixtral, gpt2
+usage: make_transformers_fixture.py DIRECTORY NAME, one of llama, qwen3, mixtral, gpt2, gpt2_tied
 
 To make test/checkpoint/transformers again:
   python3 -m venv venv && venv/bin/pip install torch transformers safetensors
-  for name in llama qwen3 mixtral gpt2; do
+  for name in llama qwen3 mixtral gpt2 gpt2_tied; do
     venv/bin/python test/checkpoint/make_transformers_fixture.py test/checkpoint/transformers $name
   done
 
@@ -23,6 +23,8 @@ from safetensors.torch import load_file, save_file
 
 SIZES = {"vocab_size": 13, "hidden_size": 8, "num_attention_heads": 2, "num_hidden_layers": 2, "intermediate_size": 12,
          "max_position_embeddings": 32}
+GPT2 = {"vocab_size": 13, "n_embd": 8, "n_head": 2, "n_layer": 2, "n_positions": 32, "n_inner": 12, "bos_token_id": None,
+        "eos_token_id": None}
 SCALING = {"rope_type": "llama3", "rope_theta": 500.0, "factor": 4.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0,
            "original_max_position_embeddings": 16}
 MODELS = {
@@ -30,8 +32,8 @@ MODELS = {
                                       rope_parameters=SCALING),
     "qwen3": transformers.Qwen3Config(**SIZES, num_key_value_heads=2, head_dim=4),
     "mixtral": transformers.MixtralConfig(**SIZES, num_key_value_heads=2, num_local_experts=4, num_experts_per_tok=2),
-    "gpt2": transformers.GPT2Config(vocab_size=13, n_embd=8, n_head=2, n_layer=2, n_positions=32, n_inner=12, bos_token_id=None,
-                                    eos_token_id=None, tie_word_embeddings=False),
+    "gpt2": transformers.GPT2Config(**GPT2, tie_word_embeddings=False),
+    "gpt2_tied": transformers.GPT2Config(**GPT2),
 }
 SAMPLES, POSITIONS = 4, 8
 

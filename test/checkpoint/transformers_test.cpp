@@ -52,6 +52,21 @@ void to_llama(ModelConfig& model) {
   config.feed_forward = FeedForward::gated;
 }
 
+constexpr const char *renormalize = "model.transformer.renormalize",
+                     *tied = "model.transformer.tied";
+
+/// Returns whether this version has the key.
+bool is_known(const std::string& key) {
+  return std::ranges::any_of(settings(),
+                             [&](const Setting& setting) { return setting.key == key; });
+}
+
+void switch_on(ModelConfig& model, const std::string& key) {
+  Config config{model};
+  set(config, key, true);
+  model = config.model;
+}
+
 void to_mixtral(ModelConfig& model) {
   to_llama(model);
   TransformerConfig& transformer = model.transformer;
@@ -61,9 +76,7 @@ void to_mixtral(ModelConfig& model) {
   transformer.capacity_factor = 0;
   transformer.balance_loss = 0;
   transformer.router_z_loss = 0;
-  Config config{model};
-  set(config, "model.transformer.renormalize", true);
-  model = config.model;
+  switch_on(model, renormalize);
 }
 
 const std::vector<OtherModel> models = [] {
@@ -85,10 +98,9 @@ const std::vector<OtherModel> models = [] {
          model.transformer.qk_norm = true;
        }},
   };
-  const auto renormalizes = [](const Setting& setting) {
-    return setting.key == "model.transformer.renormalize";
-  };
-  if (std::ranges::any_of(settings(), renormalizes)) all.push_back({"mixtral", to_mixtral});
+  if (is_known(tied))
+    all.push_back({"gpt2_tied", [](ModelConfig& model) { switch_on(model, tied); }});
+  if (is_known(renormalize)) all.push_back({"mixtral", to_mixtral});
   return all;
 }();
 
@@ -376,6 +388,13 @@ TEST(Transformers, RejectsWhatDoesNotFit) {
   EXPECT_EQ(
       refused(llama, [](const fs::path& folder) { fs::remove(folder / "part7.safetensors"); }),
       "cannot be read: No such file or directory");
+  const auto repeat = [](const fs::path& folder) {
+    fs::copy(folder / "part7.safetensors", folder / "same.safetensors");
+    set_in(folder / index_name, "weight_map",
+           {{"a", "part7.safetensors"}, {"b", "same.safetensors"}});
+  };
+  EXPECT_EQ(refused(llama, repeat),
+            "has model.layers.0.self_attn.k_proj.weight, which another file also has");
   EXPECT_EQ(refused(llama, [](const fs::path& folder) { write_text(folder / index_name, "{}"); }),
             "must name files in its weight_map");
   EXPECT_EQ(refused(llama, [](const fs::path& folder) { fs::remove(folder / index_name); }),
