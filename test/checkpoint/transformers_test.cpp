@@ -359,6 +359,8 @@ TEST(Transformers, RejectsWhatDoesNotFit) {
       "model.transformer.rope_original_context = 16, not 8192");
   EXPECT_EQ(refused(llama, config("max_position_embeddings", 7)),
             "needs model.transformer.context = at most 7, not 8");
+  EXPECT_EQ(refused(llama, config("max_position_embeddings", "many")),
+            "needs model.transformer.context = \"many\", not 8");
   EXPECT_EQ(refused(llama, config("head_dim", 8)), "needs head_dim = 4 in config.json, not 8");
   EXPECT_EQ(refused(llama, config("rope_parameters",
                                   {{"rope_type", "yarn"}, {"rope_theta", 500}, {"factor", 4}})),

@@ -273,14 +273,13 @@ std::vector<std::string> differences(const ModelClass& model, const Json& config
       add(fmt::format("{} = {} in config.json, not {}", row.theirs, row.standard,
                       excerpt(value.dump())));
     if (value.is_null() || !ours.contains(row.ours)) continue;
-    if (row.ours == "transformer.context" && value < ours[row.ours])
-      need(row.ours, value, "at most ");
-    else if (row.ours != "transformer.context" && value != ours[row.ours])
-      need(row.ours, value);
+    const bool is_limit = row.ours == "transformer.context" && value.is_number();
+    if (is_limit ? value < ours[row.ours] : value != ours[row.ours])
+      need(row.ours, value, is_limit ? "at most " : "");
   }
   const Json head = theirs.value("head_dim", Json());
   const Size width = ours["transformer.width"], heads = ours["transformer.heads"];
-  if (head.is_number() && head != width / heads)
+  if (!head.is_null() && head != width / heads)
     add(fmt::format("head_dim = {} in config.json, not {}", width / heads, head.dump()));
   return all;
 }
