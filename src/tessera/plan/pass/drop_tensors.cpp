@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <map>
+#include <string>
 #include <utility>
 
 #include <tessera/nn/layers/layer_kind.hpp>
@@ -13,7 +14,11 @@ namespace {
 class Dropping {
  public:
   Dropping(const PlanInput& input, NaivePass& pass, Range layers, bool drops)
-      : pass_(pass), drops_(drops), kept_(kept_tensors(input, layers)) {}
+      : layers_(input.model.layers),
+        pass_(pass),
+        drops_(drops),
+        by_kind_(chooses_kinds(input.activation_checkpointing)),
+        kept_(kept_tensors(input, layers)) {}
 
   void run() {
     const std::vector<Action> naive = std::exchange(pass_.chunk().backward, {});
@@ -28,9 +33,11 @@ class Dropping {
       delays_ = false;
       if (auto* backward = std::get_if<Backward>(&action)) {
         delays_ = backward->gradients == Gradients::of_parameters;
+        begin_unit(backward->layer);
         read_again(*backward);
       } else if (auto* message = std::get_if<Message>(&action); message && readers[i]) {
         Backward reader = *readers[i];
+        begin_unit(reader.layer);
         // A layer that is recomputed sends the same tensors, so it ends before the ring begins.
         if (reader.ring_part == 0 && message->phase == Phase::start) read_again(reader);
         if (message->sends) message->tensor = again(message->tensor, reader.layer);
@@ -103,9 +110,25 @@ class Dropping {
     for (Action& action : actions) {
       rename_slots(action, [&](SlotId id) { return is_own(id) ? id + shift : id; });
       if (auto* forward = std::get_if<Forward>(&action)) forward->recomputes = true;
-      emit(std::move(action));
+      emit_again(std::move(action));
     }
     delays_ = delays;
+  }
+
+  /// Notes where the backward pass of a run of layers with parameters in one unit begins.
+  void begin_unit(Size l) {
+    const std::string unit = layers_[l].parameters.empty() ? "" : layers_[l].unit;
+    if (unit.empty() || unit != unit_)
+      unit_begin_ = static_cast<Size>(pass_.chunk().backward.size());
+    unit_ = unit;
+  }
+
+  /// Emits an action of the forward pass. Those of another unit, such as norms, come before the
+  /// unit that reads them, whose parameters would be gathered a second time behind them.
+  void emit_again(Action action) {
+    if (delays_ || !by_kind_) return emit(std::move(action));
+    std::vector<Action>& list = pass_.chunk().backward;
+    list.insert(list.begin() + unit_begin_++, std::move(action));
   }
 
   void emit(Action action) {
@@ -113,9 +136,12 @@ class Dropping {
     pass_.emit(std::move(action));
   }
 
+  const std::vector<LayerSpec>& layers_;
   NaivePass& pass_;
-  bool drops_;
-  std::vector<Kept> kept_;                                ///< by layer
+  bool drops_, by_kind_;
+  std::vector<Kept> kept_;  ///< by layer
+  std::string unit_{};      ///< whose backward pass is emitted; empty without parameters
+  Size unit_begin_ = 0;     ///< its first action in ChunkPass::backward
   std::map<std::pair<SlotId, Size>, SlotId> made_again_;  ///< by tensor and reader
   bool delays_ = false;  ///< the action is a gradient of weights that is split off
 };

@@ -82,8 +82,7 @@ std::vector<Kept> kept_tensors(const PlanInput& input, Range chunk) {
   const Recomputation& asked = input.activation_checkpointing;
   std::vector<Kept> kept(layers.size(), Kept::all);
   if (asked == Recomputation{}) return kept;
-  if (asked.what == Recomputed::units || asked.what == Recomputed::block)
-    return keep_ends(layers, chunk, segments_of(layers, chunk, asked));
+  if (!chooses_kinds(asked)) return keep_ends(layers, chunk, segments_of(layers, chunk, asked));
   const bool is_cheap = asked.what == Recomputed::cheap;
   const std::vector<char> chosen = is_cheap ? cheap_layers(layers) : layers_of_attention(layers);
   if (std::find(chosen.begin(), chosen.end(), true) == chosen.end())
