@@ -163,7 +163,8 @@ TEST(LayerKinds, GradientsAgreeWithFiniteDifferences) {
       // Only the rank with row 0 of the table adds the positions, but every rank has their
       // gradient.
       if (p > 0 && layer.part('v').begin > 0) continue;
-      if (layer.parameters[p].sign_rate != 0) continue;  // a load is no derivative
+      const bool is_own = p < layer.parameters.size();
+      if (is_own && layer.parameters[p].sign_rate != 0) continue;  // a load is no derivative
       expect_differences(alone, alone.parameters[p], parameters[p]);
     }
   }

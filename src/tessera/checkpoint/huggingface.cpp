@@ -161,7 +161,6 @@ Json model_settings(const Json& config) {
       const std::string key = setting.key.substr(std::string_view("model.").size());
       ours[key] = given.contains(key) ? given.at(key) : setting.standard;
     }
-  if (!ours.contains("transformer.tied")) ours["transformer.tied"] = false;
   if (ours["transformer.kv_heads"] == 0) ours["transformer.kv_heads"] = ours["transformer.heads"];
   return ours;
 }
