@@ -315,6 +315,7 @@ ExportedParameter exported_parameter(const ModelClass& model, const Json& theirs
                                 : 1;
   there.layout.parts = is_stacked ? 3 : std::ssize(names);
   there.layout.stacked = is_stacked;
+  there.layout.by_expert = has_experts;
   there.shape = {shape.back() / std::ssize(names)};
   if (is_matrix) there.shape.insert(there.shape.begin(), shape[shape.size() - 2]);
   if (there.layout.transposed) std::swap(there.shape[0], there.shape[1]);
