@@ -68,6 +68,16 @@ std::vector<char> cheap_layers(const Layers& layers) {
   return cheap;
 }
 
+/// Keeps what layers of the last unit read: the backward pass reads it at once, and would gather
+/// other parameters over those that the unit keeps gathered (StrategyOptions::keep_last_unit).
+void keep_for_last_unit(const Layers& layers, std::vector<char>& chosen) {
+  const auto last = std::find_if(layers.rbegin(), layers.rend(),
+                                 [](const LayerSpec& layer) { return layer.uses_parameters(); });
+  for (const LayerSpec& reader : layers)
+    for (const Size l : reader.inputs)
+      if (l != LayerSpec::data && reader.unit == last->unit) chosen[l] = false;
+}
+
 std::vector<char> layers_of_attention(const Layers& layers) {
   std::vector<char> attention;
   for (const LayerSpec& layer : layers)
@@ -84,7 +94,8 @@ std::vector<Kept> kept_tensors(const PlanInput& input, Range chunk) {
   if (asked == Recomputation{}) return kept;
   if (!chooses_kinds(asked)) return keep_ends(layers, chunk, segments_of(layers, chunk, asked));
   const bool is_cheap = asked.what == Recomputed::cheap;
-  const std::vector<char> chosen = is_cheap ? cheap_layers(layers) : layers_of_attention(layers);
+  std::vector<char> chosen = is_cheap ? cheap_layers(layers) : layers_of_attention(layers);
+  keep_for_last_unit(layers, chosen);
   if (std::find(chosen.begin(), chosen.end(), true) == chosen.end())
     throw ConfigError("training.activation_checkpointing",
                       fmt::format("\"{}\"", name_of(asked.what)),
