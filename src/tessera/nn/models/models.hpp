@@ -95,7 +95,7 @@ struct TransformerConfig {
   Size shared_experts = 0;   ///< inner widths of a feed-forward for all positions beside experts
   Balance balance = Balance::loss;
   double bias_rate = 0.001;  ///< for Balance::bias
-  bool tied = false;  ///< the logits are products with the embedding's table
+  bool tied = false;         ///< the logits are products with the embedding's table
   friend bool operator==(const TransformerConfig&, const TransformerConfig&) = default;
 };
 
