@@ -138,8 +138,8 @@ Size groups_of(const LayerSpec& layer) { return layer.out() / layer.size("c"); }
 /// Each pass has two sums over a group of columns, or one if it is not centred.
 template <bool centred>
 LayerFunctions norm_functions(const LayerSpec& layer) {
-  const auto groups = static_cast<double>(layer.positions() * groups_of(layer) / layer.size("r"));
-  const double sums = (centred ? 2 : 1) * groups;
+  const Size groups = layer.positions() * groups_of(layer) / layer.size("r");
+  const auto sums = static_cast<double>((centred ? 2 : 1) * groups);
   return {.row_sums = {sums, sums}};
 }
 
