@@ -31,7 +31,7 @@ def build_timeline(path):
     memory, actions, peak = mapping(plan, "memory"), table(plan, "actions"), mapping(plan, "peak")
     total, most, at = positive(memory, "total"), positive(peak, "in_use"), int(number(peak, "action") or 0)
     if not total or not most or at not in range(len(actions)):
-        raise ReportError(f"{path}: is no file of tessera plan --timeline")
+        raise ReportError(f"{path}: is neither a directory of results nor a file of tessera plan --timeline")
     lead = (
         f"Rank {count(number(plan, 'rank'))} of {text(plan, 'mesh')} under {text(plan, 'strategy')} allocates {bytes_(total)}. "
         f"A step uses {bytes_(most)} at most, in action {count(at)}, {text(actions[at], 'text')}. "

@@ -223,7 +223,7 @@ class Refused(WithDirectory):
         self.assertIn("holds no results of tessera-bench", self.fails(empty))
         self.assertEqual(list(empty.iterdir()), [])
         self.assertIn("is not a directory", self.fails(self.scratch / "nowhere"))
-        self.assertIn("is not a directory", self.fails(self.results / "study.json"))
+        self.assertIn("is neither a directory of results nor", self.fails(self.results / "study.json"))
 
     def test_a_place_that_cannot_be_written(self):
         file = self.scratch / "file"

@@ -76,7 +76,7 @@ expect_words "--strategy" tessera run --st
 expect_words "zero1 zero2" tessera run --strategy z
 expect_words "zero1 zero2" mpirun -n 4 tessera plan --strategy = z
 expect_words "fsdp" tessera run tutorial.toml --strategy = fs
-expect_words "tessera pytorch" tessera checkpoint export --names ""
+expect_words "tessera pytorch huggingface" tessera checkpoint export --names ""
 expect_words "slurm" tessera-bench jobs --scheduler s
 # Files are left to bash.
 expect_words "" tessera run "$share/tessera/inp"
