@@ -13,115 +13,24 @@
 
 #include <tessera/base/text.hpp>
 
-#include "engine/one_rank.hpp"
+#include "engine/experiment_models.hpp"
 
 namespace tessera {
 namespace {
 
+using train_test::biased_experts;
 using train_test::expect_trains_like_one_rank;
 using train_test::Experiment;
-using train_test::of_kind;
+using train_test::experts;
+using train_test::fno;
+using train_test::llama;
+using train_test::mlp;
 using train_test::on_mesh;
-
-Size ranks() { return Communicator::world().size(); }
-
-/// Widths are prime; a layer has fewer columns than 8 ranks.
-Experiment mlp() {
-  Experiment setup = of_kind(ModelKind::mlp, DataKind::random, LossKind::mse);
-  setup.model.mlp = {.widths = {3, 11, 13, 7, 5}, .activation = Activation::tanh};
-  return setup;
-}
-
-Experiment residual_mlp() {
-  Experiment setup = of_kind(ModelKind::residual_mlp, DataKind::random, LossKind::mse);
-  setup.model.mlp.activation = Activation::tanh;
-  setup.model.residual_mlp = {3, 11, 13, 2, 2};
-  return setup;
-}
-
-Experiment transformer() {
-  Experiment setup = of_kind(ModelKind::transformer, DataKind::copy_task, LossKind::cross_entropy);
-  const Size heads = ranks() % 3 == 0 ? 6 : 8;
-  setup.model.mlp.activation = Activation::gelu;
-  setup.model.transformer = {.vocabulary = 11,
-                             .context = 7,
-                             .width = 2 * heads,
-                             .heads = heads,
-                             .blocks = 2,
-                             .inner_width = 13};
-  return setup;
-}
-
-/// The transformer as Llama has it. Two heads share keys; without an axis `context`, all do.
-Experiment llama() {
-  Experiment setup = transformer();
-  TransformerConfig& model = setup.model.transformer;
-  setup.model.mlp.activation = Activation::silu;
-  setup.model.mlp.bias = false;
-  setup.training.learning_rate /= 4;  // the tied table has two gradients
-  model.norm = NormKind::rms_norm;
-  model.positions = Positions::rope;
-  model.rope_theta = 100, model.rope_scaling = 2, model.rope_original_context = 5;
-  model.kv_heads = model.heads;
-  model.heads *= 2;
-  model.width *= 4;  // a norm of very few columns magnifies rounding errors
-  model.qk_norm = true;
-  model.tied = true;
-  model.feed_forward = FeedForward::gated;
-  model.inner_width = 12 * ranks();
-  return setup;
-}
-
-Experiment experts() {
-  Experiment setup = transformer();
-  TransformerConfig& model = setup.model.transformer;
-  model.experts = ranks() % 3 == 0 ? 6 : 8;
-  model.top_k = 2;
-  model.capacity_factor = 1;
-  model.balance_loss = 0.3;
-  model.router_z_loss = 0.1;
-  return setup;
-}
-
-/// The experts as DeepSeek-V3 has them.
-Experiment biased_experts() {
-  Experiment setup = experts();
-  TransformerConfig& model = setup.model.transformer;
-  model.feed_forward = FeedForward::gated;
-  model.inner_width = 2 * ranks();
-  model.balance_loss = TransformerConfig().balance_loss;
-  model.router = Router::sigmoid;
-  model.renormalize = true;
-  model.shared_experts = 2;
-  model.balance = Balance::bias;
-  model.bias_rate = 0.05;
-  return setup;
-}
-
-Experiment vae() {
-  Experiment setup = train_test::small_vae();
-  setup.model.vae.latent = 4;
-  return setup;
-}
-
-Experiment pinn() {
-  Experiment setup = of_kind(ModelKind::pinn, DataKind::poisson_points, LossKind::poisson);
-  setup.model.mlp.activation = Activation::tanh;
-  setup.model.pinn = {.width = 13, .layers = 3};
-  setup.training.learning_rate = 1e-4;
-  return setup;
-}
-
-/// `model` or `context` divides the modes; the grid's points are uneven shares.
-Experiment fno() {
-  Experiment setup = of_kind(ModelKind::fno, DataKind::darcy, LossKind::relative_l2);
-  setup.model.mlp.activation = Activation::gelu;
-  setup.training.learning_rate = 1e-3;
-  const Size modes = ranks() % 3 == 0 ? 3 : 4;
-  setup.model.fno = {
-      .grid = 2 * modes + 1, .modes = modes, .width = 3, .layers = 2, .projection = 5};
-  return setup;
-}
+using train_test::pinn;
+using train_test::ranks;
+using train_test::residual_mlp;
+using train_test::transformer;
+using train_test::vae;
 
 struct Row {
   const char* name;
@@ -372,86 +281,6 @@ TEST_P(Experiments, ResumeOnAnotherMesh) {
 
 INSTANTIATE_TEST_SUITE_P(All, Experiments, testing::Range(std::size_t{0}, rows.size()),
                          [](const auto& info) { return std::string(rows[info.param].name); });
-
-/// Three kernels, each replicated, column-parallel or row-parallel, in every order.
-TEST(Layouts, AnyKernelMayBeWholeColumnOrRowParallel) {
-  const std::array specs{"P(None, None)", "P(None, 'model')", "P('model', None)"};
-  for (std::size_t number = 0; number < 27; ++number) {
-    SCOPED_TRACE(number);
-    Experiment setup = on_mesh(mlp(), {{"model", ranks()}}, "data");
-    setup.model.mlp.widths = {3, 5, 7, 2};
-    setup.training.microbatches = 2;
-    setup.training.distributed.parameter_specs = {{"layer1/kernel", specs[number % 3]},
-                                                  {"layer2/kernel", specs[number / 3 % 3]},
-                                                  {"layer3/kernel", specs[number / 9]}};
-    expect_trains_like_one_rank(setup);
-  }
-}
-
-/// The stages are as many as the ranks, the chunks of one layer each.
-TEST(Layouts, InterleavedStagesTakeAnyNumberOfMicrobatches) {
-  const Size p = ranks();
-  for (const Size chunks : {2, 3})
-    for (const Size microbatches : {Size{1}, p + 1, 2 * p - 1}) {
-      SCOPED_TRACE(testing::Message() << chunks << " chunks, " << microbatches << " microbatches");
-      Experiment setup = on_mesh(mlp(), {{"pipeline", p}}, "data");
-      setup.model.mlp.widths = {3};
-      for (Size l = 1; l <= p * chunks; ++l) setup.model.mlp.widths.push_back(2 + l % 5);
-      setup.training.batch_size = setup.data.samples = 2 * p + 3;
-      setup.training.microbatches = microbatches;
-      setup.training.distributed.schedule = PipelineSchedule::interleaved;
-      setup.training.distributed.virtual_stages = chunks;
-      expect_trains_like_one_rank(setup);
-    }
-}
-
-/// Blocks of attention are larger than the shares of 4 ranks and smaller than those of 1. Attention
-/// is recomputed, whose messages in a ring are those of the backward pass.
-TEST(Layouts, LongSequencesAlongContext) {
-  for (const std::string_view attention : names_of<ContextAttention>)
-    for (const bool zigzag : {true, false}) {
-      SCOPED_TRACE(attention);
-      Experiment setup = on_mesh(transformer(), {{"context", ranks()}}, "fsdp");
-      setup.model.transformer.context = 150;
-      setup.model.transformer.blocks = 1;
-      setup.training.num_epochs = 1;
-      setup.training.batch_size = setup.data.samples = 3;
-      setup.training.activation_checkpointing.what = Recomputed::attention;
-      setup.training.distributed.context_attention = *value_named<ContextAttention>(attention);
-      setup.training.distributed.zigzag = zigzag;
-      expect_trains_like_one_rank(setup);
-    }
-}
-
-/// Sums of real sizes have many parts, whose number must not depend on what a rank holds.
-TEST(Layouts, RealSizesHaveTheBitsOfOneRank) {
-  if (ranks() != 2 && ranks() != 4) GTEST_SKIP() << "2 and 4 ranks are enough";
-  for (const Size width : {11, 32, 257}) {
-    Experiment words = transformer(), numbers = mlp();
-    words.model.transformer = {.vocabulary = width,
-                               .context = 31,
-                               .width = 36,
-                               .heads = 4,
-                               .blocks = 1,
-                               .inner_width = 132};
-    words.training.batch_size = words.data.samples = 64;  // 1984 rows
-    numbers.model.mlp = {.widths = {9, width, 300, width}, .activation = Activation::gelu};
-    numbers.training.batch_size = numbers.data.samples = 1024;
-    for (const Experiment& base : {words, numbers})
-      for (const bool splits_rows : {false, true}) {
-        SCOPED_TRACE(testing::Message() << "width " << width << ", rows " << splits_rows);
-        Experiment setup = on_mesh(train_test::in_type<float>(base),
-                                   {{"fsdp", ranks() / 2}, {"model", 2}}, "fsdp");
-        setup.training.numerics = {.reproducible = true, .grains = 8, .model_grains = 4};
-        setup.training.distributed.sequence_parallel = splits_rows;
-        const train_test::Trained& alone = train_test::trained_alone(setup);
-        Trainer<float> trainer(setup.model, setup.training);
-        EXPECT_EQ(trainer.fit(setup.data).epoch_losses, alone.losses);
-        EXPECT_EQ(train_test::to_host(trainer.gather(TensorRole::gradient)), alone.gradients);
-        EXPECT_EQ(train_test::to_host(trainer.gather()), alone.parameters);
-      }
-  }
-}
 
 }  // namespace
 }  // namespace tessera

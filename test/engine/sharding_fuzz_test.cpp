@@ -6,7 +6,6 @@
 #include <array>
 #include <cstdint>
 #include <cstdlib>
-#include <random>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -17,33 +16,16 @@
 #include <tessera/config/config_io.hpp>
 
 #include "engine/one_rank.hpp"
+#include "engine/random.hpp"
 
 namespace tessera {
 namespace {
 
 using train_test::Experiment;
 using train_test::on_mesh;
+using train_test::Random;
 using train_test::suits;
 using train_test::trainer_of;
-
-/// A generator with the same numbers on every rank and with every standard library.
-class Random {
- public:
-  explicit Random(std::uint64_t seed) : engine_(seed) {}
-  /// Returns a number from `low` to `high`, both included.
-  Size number(Size low, Size high) {
-    return low + static_cast<Size>(engine_() % static_cast<std::uint64_t>(high - low + 1));
-  }
-  /// Returns true once in `n` calls on average.
-  bool once_in(Size n) { return number(1, n) == 1; }
-  template <class Values>
-  auto one_of(const Values& values) {
-    return values[static_cast<std::size_t>(number(0, static_cast<Size>(values.size()) - 1))];
-  }
-
- private:
-  std::mt19937_64 engine_;
-};
 
 /// Returns 1, a prime or another small number, often smaller than the number of ranks.
 Size random_size(Random& random) {

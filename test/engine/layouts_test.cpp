@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: Apache-2.0
+// Experiments that are not in the table: layouts and sizes of one kind of model.
+#include <array>
+#include <string_view>
+
+#include <gtest/gtest.h>
+
+#include "engine/experiment_models.hpp"
+
+namespace tessera {
+namespace {
+
+using train_test::expect_trains_like_one_rank;
+using train_test::Experiment;
+using train_test::mlp;
+using train_test::on_mesh;
+using train_test::ranks;
+using train_test::transformer;
+
+/// Three kernels, each replicated, column-parallel or row-parallel, in every order.
+TEST(Layouts, AnyKernelMayBeWholeColumnOrRowParallel) {
+  const std::array specs{"P(None, None)", "P(None, 'model')", "P('model', None)"};
+  for (std::size_t number = 0; number < 27; ++number) {
+    SCOPED_TRACE(number);
+    Experiment setup = on_mesh(mlp(), {{"model", ranks()}}, "data");
+    setup.model.mlp.widths = {3, 5, 7, 2};
+    setup.training.microbatches = 2;
+    setup.training.distributed.parameter_specs = {{"layer1/kernel", specs[number % 3]},
+                                                  {"layer2/kernel", specs[number / 3 % 3]},
+                                                  {"layer3/kernel", specs[number / 9]}};
+    expect_trains_like_one_rank(setup);
+  }
+}
+
+/// The stages are as many as the ranks, the chunks of one layer each.
+TEST(Layouts, InterleavedStagesTakeAnyNumberOfMicrobatches) {
+  const Size p = ranks();
+  for (const Size chunks : {2, 3})
+    for (const Size microbatches : {Size{1}, p + 1, 2 * p - 1}) {
+      SCOPED_TRACE(testing::Message() << chunks << " chunks, " << microbatches << " microbatches");
+      Experiment setup = on_mesh(mlp(), {{"pipeline", p}}, "data");
+      setup.model.mlp.widths = {3};
+      for (Size l = 1; l <= p * chunks; ++l) setup.model.mlp.widths.push_back(2 + l % 5);
+      setup.training.batch_size = setup.data.samples = 2 * p + 3;
+      setup.training.microbatches = microbatches;
+      setup.training.distributed.schedule = PipelineSchedule::interleaved;
+      setup.training.distributed.virtual_stages = chunks;
+      expect_trains_like_one_rank(setup);
+    }
+}
+
+/// Blocks of attention are larger than the shares of 4 ranks and smaller than those of 1. Attention
+/// is recomputed, whose messages in a ring are those of the backward pass.
+TEST(Layouts, LongSequencesAlongContext) {
+  for (const std::string_view attention : names_of<ContextAttention>)
+    for (const bool zigzag : {true, false}) {
+      SCOPED_TRACE(attention);
+      Experiment setup = on_mesh(transformer(), {{"context", ranks()}}, "fsdp");
+      setup.model.transformer.context = 150;
+      setup.model.transformer.blocks = 1;
+      setup.training.num_epochs = 1;
+      setup.training.batch_size = setup.data.samples = 3;
+      setup.training.activation_checkpointing.what = Recomputed::attention;
+      setup.training.distributed.context_attention = *value_named<ContextAttention>(attention);
+      setup.training.distributed.zigzag = zigzag;
+      expect_trains_like_one_rank(setup);
+    }
+}
+
+/// Sums of real sizes have many parts, whose number must not depend on what a rank holds.
+TEST(Layouts, RealSizesHaveTheBitsOfOneRank) {
+  if (ranks() != 2 && ranks() != 4) GTEST_SKIP() << "2 and 4 ranks are enough";
+  for (const Size width : {11, 32, 257}) {
+    Experiment words = transformer(), numbers = mlp();
+    words.model.transformer = {.vocabulary = width,
+                               .context = 31,
+                               .width = 36,
+                               .heads = 4,
+                               .blocks = 1,
+                               .inner_width = 132};
+    words.training.batch_size = words.data.samples = 64;  // 1984 rows
+    numbers.model.mlp = {.widths = {9, width, 300, width}, .activation = Activation::gelu};
+    numbers.training.batch_size = numbers.data.samples = 1024;
+    for (const Experiment& base : {words, numbers})
+      for (const bool splits_rows : {false, true}) {
+        SCOPED_TRACE(testing::Message() << "width " << width << ", rows " << splits_rows);
+        Experiment setup = on_mesh(train_test::in_type<float>(base),
+                                   {{"fsdp", ranks() / 2}, {"model", 2}}, "fsdp");
+        setup.training.numerics = {.reproducible = true, .grains = 8, .model_grains = 4};
+        setup.training.distributed.sequence_parallel = splits_rows;
+        const train_test::Trained& alone = train_test::trained_alone(setup);
+        Trainer<float> trainer(setup.model, setup.training);
+        EXPECT_EQ(trainer.fit(setup.data).epoch_losses, alone.losses);
+        EXPECT_EQ(train_test::to_host(trainer.gather(TensorRole::gradient)), alone.gradients);
+        EXPECT_EQ(train_test::to_host(trainer.gather()), alone.parameters);
+      }
+  }
+}
+
+}  // namespace
+}  // namespace tessera
