@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <set>
 #include <string>
 #include <vector>
 
@@ -65,6 +66,64 @@ TEST(PlanRecomputation, GathersParametersToRecompute) {
   EXPECT_EQ(gathers({.units = 2}), "g1g2g3g4r4g3r3g1g2r2g1r1");
   // Activations, which have biases, come before the whole backward pass of the next layer.
   EXPECT_EQ(gathers({.what = Recomputed::cheap}), "g1g2g3g4r4g2g3r3g1g2r2g1r1");
+}
+
+/// Returns the first layer of a step on rank 0 whose parameters are not gathered, or were
+/// overwritten by those of another unit; "" if there is none.
+std::string layer_without_parameters(const Plan& plan) {
+  const StagePlan& stage = plan.stages.front();
+  const StatePlan state = plan.state(0);
+  const auto share_memory = [&](Size a, Size b) {
+    const BucketPlace &one = state.buckets[a], &other = state.buckets[b];
+    return intersection({one.gathered_begin, one.whole.count},
+                        {other.gathered_begin, other.whole.count})
+               .count > 0;
+  };
+  std::set<Size> gathered;
+  for (const ListedAction& listed : stage.actions) {
+    if (const auto* gather = listed.as<Gather>()) {
+      std::erase_if(gathered, [&](Size other) { return share_memory(gather->bucket, other); });
+      gathered.insert(gather->bucket);
+    }
+    if (const Compute* const compute = compute_of(listed.action))
+      for (const ParameterPlan& parameter : stage.parameters.parameters)
+        if (parameter.layer == compute->layer && !gathered.contains(parameter.bucket))
+          return plan.input.model.layers[compute->layer].name;
+  }
+  return "";
+}
+
+TEST(PlanRecomputation, FindsTheParametersOfEveryLayerGathered) {
+  const MlpConfig gelu{.activation = Activation::gelu},
+      silu{.activation = Activation::silu, .bias = false};
+  const TransformerConfig sizes{
+      .vocabulary = 5, .context = 4, .width = 8, .heads = 2, .blocks = 2, .inner_width = 6};
+  TransformerConfig llama = sizes;
+  llama.norm = NormKind::rms_norm, llama.feed_forward = FeedForward::gated, llama.tied = true;
+  PlanInput input = tutorial({{"fsdp", 2}});
+  input.strategy = Strategy::fsdp;
+  input.batch_size = input.samples = 8;
+  for (const ModelSpec& model :
+       {transformer(sizes, gelu), transformer(llama, silu),
+        mlp({.widths = {4, 8, 8, 8, 2}, .activation = Activation::gelu}),
+        fno({.grid = 8, .modes = 2, .width = 3, .layers = 2, .projection = 5}, gelu)})
+    for (const Recomputation& what : std::vector<Recomputation>{{},
+                                                                {.units = 1},
+                                                                {.units = 2},
+                                                                {.what = Recomputed::block},
+                                                                {.what = Recomputed::cheap}})
+      for (int options = 0; options < 16; ++options) {
+        input.model = model;
+        input.loss = model.targets == Targets::classes ? LossKind::cross_entropy : LossKind::mse;
+        input.activation_checkpointing = what;
+        input.prefetch = options % 2 == 0;
+        input.overlap = options / 2 % 2 == 0;
+        input.keep_last_unit = options / 4 % 2 == 0;
+        input.microbatches = 1 + options / 8;
+        EXPECT_EQ(layer_without_parameters(make_plan(input)), "")
+            << model.layers.back().name << ", " << name_of(what.what) << " " << what.units
+            << ", options " << options;
+      }
 }
 
 enum class Style { gpt2, llama };
