@@ -13,37 +13,18 @@
 namespace tessera {
 namespace {
 
+using detail::AttentionBatches;
 using detail::AttentionBlock;
 using detail::AttentionRows;
+using detail::heads_of;
+using detail::positions_of;
+using detail::query_rows;
 using detail::SampleRows;
-
-Size heads_of(const LayerSpec& layer) { return layer.size("hu"); }
-
-Size positions_of(const LayerSpec& layer) { return layer.total('p'); }
-Size query_rows(const LayerSpec& layer) {
-  return std::min(layer.tiling.queries, positions_of(layer));
-}
-/// Returns the elements of a block of scores.
-Size square_size(const LayerSpec& layer) {
-  return query_rows(layer) * std::min(layer.tiling.keys, positions_of(layer));
-}
-
-/// What a layer multiplies at once: heads of one sample or, of more samples than there are heads,
-/// one head of several samples. Of heads that share keys, all those with one key, and no others.
-struct Batches {
-  bool of_samples;
-  Size all;  ///< heads or samples that may be multiplied at once
-  Size at_once;
-
-  Batches(const LayerSpec& layer, Size samples)
-      : of_samples(layer.size("u") == 1 && samples > heads_of(layer)),
-        all(layer.size("u") > 1 ? layer.size("u") : std::max<Size>({1, heads_of(layer), samples})),
-        at_once(layer.size("u") > 1 ? all : layer.tiling.at_once(all, square_size(layer))) {}
-};
+using detail::square_size;
 
 LayerProducts attention_products(const LayerSpec& layer, Size samples) {
   const Size d = layer.size("d"), heads = samples * heads_of(layer);
-  const Batches batches(layer, samples);
+  const AttentionBatches batches(layer, samples);
   const Size launches = heads / batches.all * layer.tiling.launches(batches.all, batches.at_once);
   const Size key_launches = layer.size("u") > 1 ? heads : launches;
   LayerProducts products;
@@ -87,7 +68,7 @@ LayerFunctions attention_functions(const LayerSpec& layer) {
 /// Attention::key_sums, Attention::query_sums).
 Size attention_scratch(const LayerSpec& layer, Size samples) {
   const Size sums = (2 * positions_of(layer) + query_rows(layer)) * layer.size("d");
-  return Batches(layer, samples).at_once * (3 * square_size(layer) + sums);
+  return AttentionBatches(layer, samples).at_once * (3 * square_size(layer) + sums);
 }
 
 /// Some heads of one sample or, of more samples than there are heads, one head of some samples.
@@ -353,7 +334,7 @@ class Attention {
   const LayerCall<T>& call_;
   AttentionRows rows_;
   Size t_, d_;
-  Batches batches_;
+  AttentionBatches batches_;
   Size at_once_, square_;
   Size columns_;    ///< groups of d columns that a head has in the first input: q, or q, k and v
   Size sharing_;    ///< heads that share keys and values

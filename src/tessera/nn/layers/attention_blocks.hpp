@@ -8,6 +8,30 @@
 
 namespace tessera::detail {
 
+inline Size heads_of(const LayerSpec& layer) { return layer.size("hu"); }
+inline Size positions_of(const LayerSpec& layer) { return layer.total('p'); }
+inline Size query_rows(const LayerSpec& layer) {
+  return std::min(layer.tiling.queries, positions_of(layer));
+}
+/// Returns the elements of a block of scores.
+inline Size square_size(const LayerSpec& layer) {
+  return query_rows(layer) * std::min(layer.tiling.keys, positions_of(layer));
+}
+
+/// The products that an attention layer makes at once: those of heads of one sample or, of more
+/// samples than there are heads, of one head of several samples. Of heads that share keys, all with
+/// one key, and no others.
+struct AttentionBatches {
+  bool of_samples;
+  Size all;  ///< heads or samples that may be multiplied at once
+  Size at_once;
+
+  AttentionBatches(const LayerSpec& layer, Size samples)
+      : of_samples(layer.size("u") == 1 && samples > heads_of(layer)),
+        all(layer.size("u") > 1 ? layer.size("u") : std::max<Size>({1, heads_of(layer), samples})),
+        at_once(layer.size("u") > 1 ? all : layer.tiling.at_once(all, square_size(layer))) {}
+};
+
 /// The rows of the queries and of the keys of an attention layer.
 struct AttentionRows {
   SharedRows queries, keys;
