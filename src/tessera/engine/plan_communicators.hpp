@@ -21,7 +21,7 @@ class PlanCommunicators {
       const bool in_tree = plan.input.numerics.reproducible && is_power_of_two(ranks.size());
       communicators_.emplace(axes, in_tree ? ranks.in_tree() : ranks);
     }
-    if (!plan.input.has_stages() || plan.input.model.layers.back().tied_to < 0) return;
+    if (!plan.input.ties_stages()) return;
     const Communicator& stages = mesh.axis("pipeline");
     const bool is_end = stages.rank() == 0 || stages.rank() + 1 == stages.size();
     ends_ = stages.split(is_end ? 0 : 1, stages.rank(), stages.axis());

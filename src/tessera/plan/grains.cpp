@@ -183,7 +183,7 @@ void set_grains(PlanInput& input) {
   if (sums_of(input.model).routing > 0)
     throw ConfigError("numerics.reproducible", "true",
                       "needs model.transformer.experts = 0: experts sum in no fixed order");
-  if (input.has_stages() && input.model.layers.back().tied_to >= 0)
+  if (input.ties_stages())
     throw ConfigError(
         "numerics.reproducible", "true",
         "needs model.transformer.tied = false with a pipeline: the first and the last "

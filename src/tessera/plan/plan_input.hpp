@@ -76,6 +76,10 @@ struct PlanInput : StrategyOptions, StepConfig {
   /// Returns true if every step reduces a flag that tells whether all gradients are finite.
   bool looks_for_infinities() const { return check_finite || scales_loss(); }
   bool has_stages() const { return mesh.size_of("pipeline") > 1; }
+  /// Returns the layer to which the last one is tied (LayerSpec::tied_to); -1: none.
+  Size tied_layer() const { return model.layers.back().tied_to; }
+  /// Returns true if the first and the last stage sum the gradient of a tied unit.
+  bool ties_stages() const { return has_stages() && tied_layer() >= 0; }
   /// Returns the shape of the pipeline. Without an axis `pipeline` it is one stage with schedule
   /// 1f1b: each forward pass is followed by its backward pass.
   PipelineShape pipeline() const {

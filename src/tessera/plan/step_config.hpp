@@ -11,7 +11,7 @@
 
 namespace tessera {
 
-/// What the backward pass recomputes.
+/// The layers that the backward pass recomputes.
 enum class Recomputed : std::uint8_t {
   units,      ///< segments of Recomputation::units units
   block,      ///< segments of a block of the model: block_of()

@@ -143,7 +143,8 @@ struct LayerSpec {
   /// ModelSpec::append sets the rows of a sample from the first input, if they are missing.
   std::map<char, Extent> sizes{};
   std::vector<ParameterSpec> parameters{};
-  /// Number of an earlier layer whose first parameter this layer uses as its own; -1: none.
+  /// Number of an earlier layer whose first parameter this layer uses as its own; -1: none. Only
+  /// the last layer of a model may have one.
   Size tied_to = -1;
   /// The settings of the kind beside its sizes.
   std::variant<std::monostate, Activation, NormSettings, Rope, FourierGrid, Routing, LatentDraw>

@@ -61,7 +61,7 @@ enum class FeedForward : std::uint8_t {
 template <>
 inline constexpr std::array<std::string_view, 2> names_of<FeedForward>{"plain", "gated"};
 
-/// What keeps the load of experts even.
+/// The ways to keep the load of experts even.
 enum class Balance : std::uint8_t {
   loss,  ///< a term of the loss
   bias,  ///< a bias per expert, which moves after each step and only chooses

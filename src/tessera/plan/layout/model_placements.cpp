@@ -208,7 +208,7 @@ class Chooser {
 
   /// Places groups of columns on several ranks each, if there are more ranks than groups. Every
   /// rank stores the parameters of all groups, reads its own, and has a term of their gradients.
-  /// What the index u of a group numbers, such as the queries of a key, is split among its ranks.
+  /// The ranks of a group split its index u, which numbers the queries of a key.
   void repeat_groups(const LayerSpec& layer, Layout& along) const {
     along.repeats = repeats_of(layer, along);
     if (along.repeats == 1) return;

@@ -59,12 +59,6 @@ Cuts cuts_of_parameter(const MeshShape& mesh, const LayerSpec& layer,
   return cuts;
 }
 
-/// Returns true if a later layer of the model uses the first parameter of layer `l`.
-bool is_tied(const ModelSpec& model, Size l) {
-  return std::any_of(model.layers.begin(), model.layers.end(),
-                     [&](const LayerSpec& layer) { return layer.tied_to == l; });
-}
-
 void add_parameters(ParameterLayout& plan, const PlanInput& input, Size l,
                     const LayerPlacements& placements) {
   const LayerSpec& layer = input.model.layers[l];
@@ -73,7 +67,7 @@ void add_parameters(ParameterLayout& plan, const PlanInput& input, Size l,
     plan.units.push_back({layer.unit, {static_cast<Size>(plan.parameters.size()), 0}, {l, 0}});
   UnitPlan& unit = plan.units.back();
   unit.layers.count = l + 1 - unit.layers.begin;
-  unit.is_tied = unit.is_tied || is_tied(input.model, l);
+  unit.is_tied = unit.is_tied || input.tied_layer() == l;
   for (std::size_t p = 0; p < layer.parameters.size(); ++p) {
     const Shape& shape = layer.parameters[p].shape;
     Cuts cuts = cuts_of_parameter(input.mesh, layer, placements, p);

@@ -9,8 +9,8 @@
 
 namespace tessera::detail {
 
-/// What stays in memory, of the tensors that a layer makes, until the backward pass reads them. It
-/// recomputes the others.
+/// The tensors of a layer that stay in memory until the backward pass reads them. It recomputes the
+/// others.
 enum class Kept : std::uint8_t { all, output, nothing };
 
 /// Returns true if kinds of layers are recomputed, and no segments.

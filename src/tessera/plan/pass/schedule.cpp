@@ -54,7 +54,7 @@ class Scheduler {
     finish_scatter();
     for (Size b = size() - 1; b >= 0; --b)
       if (has_replicas(b)) reduce(b, input_.overlap ? Phase::finish : Phase::whole);
-    if (input_.has_stages() && input_.model.layers.back().tied_to >= 0) reduce_tied();
+    if (input_.ties_stages()) reduce_tied();
     if (!input_.numerics.reproducible)
       for (Size u = 0; u < static_cast<Size>(units_.size()); ++u)
         if (units_[u].partial_gradients.count > 0) reduce_rows(u);
