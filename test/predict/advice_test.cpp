@@ -132,6 +132,26 @@ TEST(Advice, ChoosesLessMemoryIfNeeded) {
   EXPECT_LE(none.too_large.front().memory_bytes, none.too_large.back().memory_bytes);
 }
 
+// One sample on one rank leaves nothing to choose but recomputation.
+TEST(Advice, RecomputesNoMoreThanTheMemoryNeeds) {
+  Config config = small_transformer();
+  config.model.transformer.blocks = 4;
+  config.training.batch_size = config.data.samples = 1;
+  Size before = Size{1} << 60;
+  for (const Recomputation& way : {Recomputation{}, Recomputation{.what = Recomputed::cheap},
+                                   Recomputation{.what = Recomputed::block}}) {
+    config.training.activation_checkpointing = way;
+    const Size memory =
+        make_plan(plan_input(resolve(config, 1), MeshShape({{"data", 1}}))).memory(0).total();
+    EXPECT_LT(memory, before);
+    before = memory;
+    const Advice advice = advise(config, 1, machine_with(1e10, memory));
+    ASSERT_FALSE(advice.fits.empty());
+    for (const Candidate& one : advice.fits)
+      EXPECT_EQ(one.config.training.activation_checkpointing, way);
+  }
+}
+
 TEST(Advice, KeepsOnlyOptionsThatAMeshCanUse) {
   Config config = wide_mlp();
   config.training.distributed.sequence_parallel = true;

@@ -2,7 +2,7 @@
 #pragma once
 
 #include <map>
-#include <utility>
+#include <tuple>
 
 #include <tessera/base/view.hpp>
 #include <tessera/comm/communicator.hpp>
@@ -11,16 +11,16 @@
 
 namespace tessera {
 
-/// Messages between neighbouring pipeline stages or ranks of `context`. A tensor has at most one
-/// message in flight per instance of its memory (Storage::instances). The plan must outlive this
-/// object.
+/// Messages between neighbouring pipeline stages or ranks of `context`. At most one message with a
+/// tag is in flight per instance of its tensor's memory (Storage::instances). The plan must outlive
+/// this object.
 class StageMessages {
  public:
   explicit StageMessages(const StagePlan& stage) : stage_(stage) {
     for (const ListedAction& listed : stage.actions)
       if (const auto* message = listed.as<Message>())
         for (Size i = 0; i < instances(message->tensor); ++i)
-          requests_.try_emplace({message->tensor, i});
+          requests_.try_emplace({message->tensor, message->tag, i});
   }
 
   /// Starts a message of a microbatch. `tensor` is Message::tensor.
@@ -46,17 +46,18 @@ class StageMessages {
   Size in_flight() const { return in_flight_; }
   /// Lets MPI make progress on these messages.
   void poll() {
-    for (auto& [tensor, request] : requests_) request.test();
+    for (auto& [key, request] : requests_) request.test();
   }
 
  private:
   Size instances(SlotId id) const { return stage_.storages[stage_.slots[id].storage].instances; }
   Request& request(const Message& message, Size microbatch) {
-    return requests_.at({message.tensor, microbatch % instances(message.tensor)});
+    return requests_.at({message.tensor, message.tag, microbatch % instances(message.tensor)});
   }
 
   const StagePlan& stage_;
-  std::map<std::pair<SlotId, Size>, Request> requests_;  ///< by tensor and instance
+  /// By tensor, tag and instance.
+  std::map<std::tuple<SlotId, Size, Size>, Request> requests_;
   Size in_flight_ = 0;
 };
 

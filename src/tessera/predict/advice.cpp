@@ -58,17 +58,20 @@ struct Way {
 struct Entry {
   double bound = 0;
   std::size_t way = 0, number = 0;  ///< positions in the list of ways, and in its `numbers`
-  bool recomputes = false;
+  std::size_t recomputed = 0;       ///< position in the list of recomputations
   friend bool operator<(const Entry& a, const Entry& b) {
-    return std::tie(a.bound, a.way, a.recomputes, a.number) <
-           std::tie(b.bound, b.way, b.recomputes, b.number);
+    return std::tie(a.bound, a.way, a.recomputed, a.number) <
+           std::tie(b.bound, b.way, b.recomputed, b.number);
   }
 };
 
 class Search {
  public:
   Search(const Config& config, Size ranks, const Machine& machine, const SearchOptions& options)
-      : config_(config), ranks_(ranks), machine_(machine), options_(options), bounds_(machine) {}
+      : config_(config), ranks_(ranks), machine_(machine), options_(options), bounds_(machine) {
+    if (config.model.kind == ModelKind::transformer)
+      recomputations_.back() = {.what = Recomputed::block};
+  }
 
   Advice run() {
     find_attention();
@@ -149,12 +152,12 @@ class Search {
     const Size most = training.numerics.reproducible ? 1 : config_.training.batch_size / parts;
     for (Size number = 1; number <= most; number *= 2) way.numbers.push_back(number);
     if (way.numbers.empty() || !find_bounds(way)) return;
-    advice_.candidates += 2 * static_cast<Size>(way.numbers.size());
+    advice_.candidates += static_cast<Size>(recomputations_.size() * way.numbers.size());
     ways_.push_back(std::move(way));
     if (ways_.back().is_hopeless) return;
-    add_entry(ways_.size() - 1, 0, false);
+    add_entry(ways_.size() - 1, 0, 0);
     for (std::size_t n = 1; has_stages(ways_.back()) && n < ways_.back().numbers.size(); ++n)
-      add_entry(ways_.size() - 1, n, false);
+      add_entry(ways_.size() - 1, n, 0);
   }
 
   /// Plans one candidate of each way that cannot fit, to tell how much memory it needs.
@@ -164,7 +167,7 @@ class Search {
       const Size number = has_stages(way)
                               ? std::min(way.numbers.back(), way.mesh.size_of("pipeline"))
                               : way.numbers.back();
-      way.smallest = candidate(way, number, true);
+      way.smallest = candidate(way, number, recomputations_.back());
       report();
     }
   }
@@ -186,8 +189,8 @@ class Search {
     }
   }
 
-  void add_entry(std::size_t way, std::size_t number, bool recomputes) {
-    queue_.insert({ways_[way].bounds[number], way, number, recomputes});
+  void add_entry(std::size_t way, std::size_t number, std::size_t recomputed) {
+    queue_.insert({ways_[way].bounds[number], way, number, recomputed});
   }
 
   /// Returns the seconds above which a candidate is of no interest.
@@ -200,7 +203,8 @@ class Search {
   void try_entry(const Entry& entry) {
     Way& way = ways_[entry.way];
     if (way.has_fit && !has_stages(way)) return;
-    std::optional<Candidate> made = candidate(way, way.numbers[entry.number], entry.recomputes);
+    std::optional<Candidate> made =
+        candidate(way, way.numbers[entry.number], recomputations_[entry.recomputed]);
     const bool fits = made && made->memory_bytes <= machine_.memory_bytes;
     if (!fits) add_smaller(entry);
     if (fits) {
@@ -220,14 +224,11 @@ class Search {
 
   /// Adds the candidate that needs less memory than one that does not fit.
   void add_smaller(const Entry& entry) {
-    const bool is_last = entry.number + 1 == ways_[entry.way].numbers.size();
-    if (has_stages(ways_[entry.way])) {
-      if (!entry.recomputes) add_entry(entry.way, entry.number, true);
-    } else if (!is_last) {
-      add_entry(entry.way, entry.number + 1, entry.recomputes);
-    } else if (!entry.recomputes) {
-      add_entry(entry.way, 0, true);
-    }
+    const bool keeps_number = has_stages(ways_[entry.way]);
+    if (!keeps_number && entry.number + 1 < ways_[entry.way].numbers.size())
+      add_entry(entry.way, entry.number + 1, entry.recomputed);
+    else if (entry.recomputed + 1 < recomputations_.size())
+      add_entry(entry.way, keeps_number ? entry.number : 0, entry.recomputed + 1);
   }
 
   /// Keeps a candidate that fits if it is among the fastest.
@@ -243,10 +244,11 @@ class Search {
 
   /// Returns a candidate; none if the configuration cannot run like this. `problem_` then tells
   /// why.
-  std::optional<Candidate> candidate(const Way& way, Size microbatches, bool recomputes) {
+  std::optional<Candidate> candidate(const Way& way, Size microbatches,
+                                     const Recomputation& recomputation) {
     Candidate made{way.config, way.mesh};
     made.config.training.microbatches = microbatches;
-    made.config.training.activation_checkpointing.units = recomputes ? 1 : 0;
+    made.config.training.activation_checkpointing = recomputation;
     ++advice_.planned;
     try {
       validate(made.config, ranks_);
@@ -270,6 +272,8 @@ class Search {
   const SearchOptions& options_;
   StepBounds bounds_;
   std::vector<ContextAttention> attention_;
+  /// What is recomputed: more and more, for less memory.
+  std::vector<Recomputation> recomputations_{{}, {.what = Recomputed::cheap}, {.units = 1}};
   std::vector<Way> ways_;
   std::set<Entry> queue_;
   Advice advice_;

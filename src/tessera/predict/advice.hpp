@@ -46,10 +46,11 @@ struct Advice {
 /// Searches for ways to run the model, batch and types of `config` on `ranks` ranks: all
 /// strategies; all meshes with the usual axes of each strategy, `model` and `pipeline`, and
 /// `context` with every way of attention if samples have several positions; numbers of
-/// microbatches; and recomputation. Recomputation is tried only if the memory is too small without
-/// it. Without a pipeline, the same holds for more than one microbatch. The search begins with the
-/// smallest of StepBounds and plans and simulates only what can be among the fastest, so it finds
-/// the same as an exhaustive one. Needs neither MPI nor a device. Throws ConfigError if no mesh of
+/// microbatches; and recomputation: "cheap", then "block" in a transformer and "full" in other
+/// models, each only if the memory is too small without it. Without a pipeline, the same holds for
+/// more than one microbatch. The search begins with the smallest of StepBounds and plans and
+/// simulates only what can be among the fastest, so it finds the same as an exhaustive one. Needs
+/// neither MPI nor a device. Throws ConfigError if no mesh of
 /// `ranks` ranks can run the configuration, or if the machine has fewer ranks.
 Advice advise(const Config& config, Size ranks, const Machine& machine,
               const SearchOptions& options = {});
