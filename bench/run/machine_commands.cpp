@@ -68,7 +68,7 @@ void simulate_case(const Case& point, const Study& study, const Machine& machine
   if (const auto threads = point.config.training.distributed.threads)
     throw ConfigError("distributed.threads", std::to_string(*threads),
                       "cannot be simulated: a machine file does not describe threads");
-  const Plan plan = plan_of(point.config, point.ranks(), machine.target());
+  const Plan plan = plan_of(point.config, point.ranks(), machine.traits());
   if (!add_plan(result, plan, study.limits)) return;
   const SimulatedStep step = simulate(plan, cost_on(machine, plan));
   const Breakdown breakdown = breakdown_of(step);

@@ -53,10 +53,10 @@ Size most_ranks(const Config& config, Size most) {
 /// Returns the configuration with the fewest microbatches that fit into memory, or none if there
 /// are too few samples.
 std::optional<Config> fitting(const Config& config, Size ranks, const Limits& limits,
-                              const Target& target) {
+                              const DeviceTraits& traits) {
   Config run = on_ranks(config, ranks, 1);
   if (!limits.memory_bytes) return run;
-  const auto memory_of = [&] { return largest_memory(plan_of(run, ranks, target)).memory; };
+  const auto memory_of = [&] { return largest_memory(plan_of(run, ranks, traits)).memory; };
   const Size limit = *limits.memory_bytes;
   const MemoryPlan memory = memory_of();
   const Size split = memory.activations + memory.scratch, whole = memory.total() - split;
@@ -81,12 +81,12 @@ std::string reference_name(const Config& config) {
 }
 
 ReferencePlan plan_reference(const Config& config, const VerifyRules& rules, const Limits& limits,
-                             Size available, const Target& target) {
+                             Size available, const DeviceTraits& traits) {
   const Size most =
       most_ranks(config, std::min({rules.ranks, available, config.training.batch_size}));
   for (Size ranks = 1; ranks / 2 < most; ranks *= 2) {
     const Size tried = std::min(ranks, most);
-    if (const std::optional<Config> run = fitting(config, tried, limits, target))
+    if (const std::optional<Config> run = fitting(config, tried, limits, traits))
       return {reference_name(config), *run, tried};
   }
   throw Error(ExitCode::out_of_memory, "does not fit into {} with any number of microbatches",

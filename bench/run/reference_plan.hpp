@@ -28,7 +28,7 @@ std::string reference_name(const Config& config);
 /// not fit, the smallest mesh that fits computes it: fsdp over at most min(rules.ranks, available,
 /// batch) ranks. Throws Error (out_of_memory) if nothing fits into the memory of what executes it.
 ReferencePlan plan_reference(const Config& config, const VerifyRules& rules, const Limits& limits,
-                             Size available, const Target& target = this_target());
+                             Size available, const DeviceTraits& traits = traits_of_this_device());
 
 /// Returns the number of steps of a round, for steps of this length: enough for block_seconds, and
 /// in all rounds together between the study's steps and max_steps.

@@ -225,9 +225,9 @@ bool applies(const std::string& key, const std::string& strategy, const MeshShap
   return true;
 }
 
-Plan plan_of(const Config& config, Size ranks, const Target& target) {
+Plan plan_of(const Config& config, Size ranks, const DeviceTraits& traits) {
   const Config resolved = resolve(config, ranks);
-  return make_plan(plan_input(resolved, resolve_mesh(resolved, ranks), target));
+  return make_plan(plan_input(resolved, resolve_mesh(resolved, ranks), traits));
 }
 
 bool depends_on_nodes(const Study& study) {

@@ -182,7 +182,8 @@ bool applies(const std::string& key, const std::string& strategy, const MeshShap
 
 /// Returns the plan of a configuration on this number of ranks, for what executes it. Throws
 /// ConfigError for an invalid configuration.
-Plan plan_of(const Config& config, Size ranks, const Target& target = this_target());
+Plan plan_of(const Config& config, Size ranks,
+             const DeviceTraits& traits = traits_of_this_device());
 
 /// Returns the factors that are configuration keys, each as "key=value".
 std::vector<std::string> other_factors(const nlohmann::json& factors);

@@ -91,6 +91,34 @@ launcher=()
 expect_line "world_size: +$ranks"
 [ "$(grep -c '^version:' "$out")" -eq 1 ] || fail "was printed more than once"
 
+# One process as rank 5 of 128. The plan of a rank without samples is executed, too.
+begin one-of-many
+rank5=(run "$inputs/transformer.toml" --mesh data=16,fsdp=4,model=2 --as-rank 5
+  --set data.validation_samples=0)
+succeeds "${rank5[@]}" --set training.num_epochs=2 --set output.metrics=m.jsonl --trace trace.json --json out.json
+expect_line "One process:  as rank 5; what others would send is made up, so losses are meaningless" "Devices: +128" \
+  " +Devices used: +1, as rank 5 of 128" " +Final loss: +[0-9.]+ \(meaningless\)" " +As planned: +yes.*"
+expect_json /as_rank 5 /losses_are_meaningless true /provenance/message_backend "mpi (unused: one process as rank 5 of 128)" \
+  /measured/traffic "$(json /planned/traffic)" /measured/device_bytes "$(json /planned/device_bytes)" /nodes null
+grep -q '"meaningless_loss":' "$here/m.jsonl" || fail "metrics have no meaningless_loss"
+grep -q '"loss":' "$here/m.jsonl" && fail "metrics have a loss"
+grep -q '"rank 5' "$here/trace.json" || fail "the trace is not that of rank 5"
+rejects "--as-rank = 128: must be 0 to 127" "${rank5[@]:0:4}" --as-rank 128
+for key in checkpoint.directory=saves output.hashes=h data.validation_samples=8 training.check_replicas_every=1; do
+  rejects "--as-rank = 5: trains nothing that could be loaded, saved or compared; unset ${key%=*}" "${rank5[@]}" --set "$key"
+done
+for flag in "--export x" --resume --resume-if-present; do
+  # shellcheck disable=SC2086 # words
+  rejects "--as-rank excludes ${flag%% *}" "${rank5[@]}" $flag
+done
+if [ "$ranks" -gt 1 ]; then
+  launcher=("${several[@]}")
+  launch "${rank5[@]}"
+  launcher=()
+  expect_code 1
+  grep -qF -- "--as-rank = 5: needs one process, but this launch has $ranks" "$err" || fail "was not rejected"
+fi
+
 # The output of --print-config is a file with the same training.
 begin round-trip
 changed=("$inputs/tutorial.toml" --set training.num_epochs=3 --set schedule.kind=cosine --set schedule.steps=24)

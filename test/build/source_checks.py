@@ -109,6 +109,16 @@ def layering(tree):
                 yield f"bench/{file} includes {name}: bench/{folder} must not depend on bench/{name.split('/')[0]}"
 
 
+def device_facts(tree):
+    """Plans and predictions are the same in every build: only kernels, and defaults, read the device of this one."""
+    readers = {"nn/device_traits.hpp", "nn/rows.hpp", "nn/layers/embedding.cpp", "nn/layers/expert_slots.hpp",
+               "config/to_plan_input.hpp", "predict/machine.hpp"}
+    for file, text in sources(tree, "src/tessera"):
+        fact = re.search("on_host|this_device|KOKKOS_ENABLE|has_native_tf32", text)
+        if fact and re.match("(nn/(layers|models)|nn/[^/]*$|optim|data|plan|config|predict)", file) and file not in readers:
+            yield f"{file} reads {fact[0]}: plans know their device by DeviceTraits alone"
+
+
 def names(tree):
     """No two types of the library and of bench share a name. Nested types, declarations without a body and specialisations
     of templates may repeat one; clang-format leaves only what is inside of namespaces unindented."""
@@ -223,7 +233,7 @@ def scripts(tree):
         yield f"README.md has {words} words, more than 1,000"
 
 
-CHECKS = (layering, names, kernel_lambdas, dependencies, layout, citations, scripts)
+CHECKS = (layering, device_facts, names, kernel_lambdas, dependencies, layout, citations, scripts)
 OPTIONS = {"src/a.hpp": "struct Options {", "bench/b.cpp": "struct Options {"}
 
 # What a check must find: its name, a part of what it says ("" for nothing), and either the files of a small tree, or a file of
@@ -245,6 +255,8 @@ VIOLATIONS = [
     ("layering", "bench/study must not depend on bench/run", {"bench/study/a.cpp": '#include "run/b.hpp"'}),
     ("layering", "headers of bench are included as", {"bench/study/a.cpp": '#include "b.hpp"'}),
     ("layering", "no folder bench/misc", {"bench/misc/a.cpp": ""}),
+    ("device_facts", "plan/a.cpp reads this_device", {"src/tessera/plan/a.cpp": "if (this_device == Device::gpu) return 1;"}),
+    ("device_facts", "nn/layers/a.cpp reads on_host", {"src/tessera/nn/layers/a.cpp": ".scratch = on_host ? small : large"}),
     *(("names", "both define a type Options", {**OPTIONS, "src/a.hpp": text})
       for text in ("struct Options {", "class Options final : public Base {", "enum class Options : std::uint8_t { a };",
                    "class [[nodiscard]] Options {", "class Options\n    : public Base {")),

@@ -100,7 +100,7 @@ std::string bytes_by_axis(const Plan& plan) {
 // bytes are for a GPU, so that they do not depend on this build.
 TEST(Inputs, OfPublishedModelsAreAsNnReadmeSays) {
   const std::string readme = read_text(TESSERA_INPUTS "/../src/tessera/nn/README.md");
-  const Target gpu = load_machine(TESSERA_INPUTS "/machines/gpu_cluster.toml").target();
+  const DeviceTraits gpu = load_machine(TESSERA_INPUTS "/machines/gpu_cluster.toml").traits();
   const auto expect_row = [&](const std::string& input, Size parameters, ConfigSource source = {}) {
     source.file = TESSERA_INPUTS "/" + input + ".toml";
     const Config config = load_config(source);

@@ -50,8 +50,8 @@ const std::array<Row, 9> rows{{{"mlp", mlp},
                                {"pinn", pinn, false, false, false},
                                {"fno", fno, true}}};
 
-std::vector<std::string> meshes() {
-  switch (ranks()) {
+std::vector<std::string> meshes(Size of_ranks) {
+  switch (of_ranks) {
     case 1:
       return {"data=1,fsdp=1,model=1"};
     case 4:
@@ -74,7 +74,7 @@ std::vector<std::string> meshes() {
           "context=2,expert=2,model=2",
           ' ');
     default: {
-      const std::string all = "=" + std::to_string(ranks());
+      const std::string all = "=" + std::to_string(of_ranks);
       return {"data" + all,     "fsdp" + all,    "model" + all,
               "pipeline" + all, "context" + all, "expert" + all};
     }
@@ -224,9 +224,9 @@ Experiment choose_arithmetic(Experiment setup, const MeshShape& mesh, Size numbe
 /// Calls f(experiment) for each experiment of a row, and names it in messages. The lists of choices
 /// have lengths without a common divisor, so each choice of one list meets all of the others.
 template <class F>
-void for_experiments(const Row& row, const F& f) {
+void for_experiments(const Row& row, const F& f, Size of_ranks = ranks()) {
   Size number = &row - rows.data();  // models begin with other choices
-  for (const std::string& name : meshes()) {
+  for (const std::string& name : meshes(of_ranks)) {
     const MeshShape mesh(parse_axes(name));
     if ((mesh.find("context") && !row.splits_positions) ||
         (mesh.find("expert") && !row.splits_experts))
@@ -253,6 +253,19 @@ class Experiments : public testing::TestWithParam<std::size_t> {};
 TEST_P(Experiments, TrainLikeOneRank) {
   for_experiments(rows[GetParam()],
                   [](const Experiment& setup) { expect_trains_like_one_rank(setup); });
+}
+
+/// One process as each of eight ranks in turn, without the others.
+TEST_P(Experiments, AreAsPlannedOnOneOfManyRanks) {
+  if (ranks() > 1) GTEST_SKIP() << "needs one rank";
+  int rank = 0;
+  const auto f = [&](Experiment setup) {
+    SCOPED_TRACE(testing::Message() << "rank " << rank);
+    setup.training.check_replicas_every = 0;
+    train_test::expect_as_planned(setup, {.fake = FakeRank{rank, 8}});
+    rank = (rank + 3) % 8;
+  };
+  for_experiments(rows[GetParam()], f, 8);
 }
 
 /// Each mesh, with the strategies by turns, resumes what the one before it has saved.

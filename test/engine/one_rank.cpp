@@ -197,7 +197,11 @@ const Trained& trained_alone(const Experiment& setup) {
   return at->second;
 }
 
-void expect_trains_like_one_rank(const Experiment& setup, const CommOptions& comm) {
+namespace {
+
+/// Expects what a plan says of a training, and calls then(trainer, metrics).
+template <class Then>
+void expect_as_planned(const Experiment& setup, const CommOptions& comm, const Then& then) {
   in_type_of(setup, [&](auto type) {
     const MemoryByLine memory;
     Trainer<decltype(type)> trainer(setup.model, setup.training, comm);
@@ -217,6 +221,21 @@ void expect_trains_like_one_rank(const Experiment& setup, const CommOptions& com
     for (const nlohmann::json& action : timeline["actions"])
       reached = std::max(reached, action["reaches"].get<Size>());
     EXPECT_EQ(reached, metrics.measured.device_bytes) << "in the timeline of memory";
+    then(trainer, metrics);
+  });
+}
+
+}  // namespace
+
+void expect_as_planned(const Experiment& setup, const CommOptions& comm) {
+  expect_as_planned(setup, comm, [](auto&, const TrainingMetrics& metrics) {
+    EXPECT_FALSE(metrics.measured.traffic.empty());
+    for (const double loss : metrics.epoch_losses) EXPECT_TRUE(std::isfinite(loss));
+  });
+}
+
+void expect_trains_like_one_rank(const Experiment& setup, const CommOptions& comm) {
+  expect_as_planned(setup, comm, [&](auto& trainer, const TrainingMetrics& metrics) {
     const Trained trained = end_of(trainer, metrics);
     expect_like_alone(trained, setup);
     expect_same_on_all_ranks(trainer.mesh().world(), trained.losses, "losses");

@@ -19,6 +19,10 @@ const Trained& trained_alone(const Experiment& setup);
 /// Collective.
 void expect_trains_like_one_rank(const Experiment& setup, const CommOptions& comm = {});
 
+/// Expects that calls, bytes and each line of memory are as planned, that warm steps allocate
+/// nothing and that losses are finite. Collective.
+void expect_as_planned(const Experiment& setup, const CommOptions& comm);
+
 /// Expects that `reads`, on any mesh, continues what `writes` saved after four steps, and ends like
 /// one rank. Collective.
 void expect_resumes_like_one_rank(const Experiment& writes, const Experiment& reads);

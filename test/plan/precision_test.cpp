@@ -98,7 +98,7 @@ TEST(PlanPrecision, ZeroShardsTheParametersOfTheOptimizer) {
 TEST(PlanPrecision, EmulationTakesMemoryForTheLargestOperands) {
   PlanInput input = in_bfloat16(tutorial({{"data", 4}}));
   EXPECT_EQ(make_plan(input).memory(0).scratch, 0);
-  input.emulates_products = true;
+  input.traits.bfloat16 = input.traits.float16 = false;
   // Eight rows. Largest operands and results: (8, 64) each.
   EXPECT_EQ(make_plan(input).memory(0).scratch, 4 * (8 * 64 + 8 * 64 + 8 * 64));
 }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // A plan is for the device of its machine, whatever device this program was built for.
+#include <array>
 #include <stdexcept>
 
 #include <gtest/gtest.h>
@@ -8,6 +9,7 @@
 #include <tessera/config/config_rules.hpp>
 #include <tessera/config/to_plan_input.hpp>
 #include <tessera/nn/layers/layer_kind.hpp>
+#include <tessera/plan/layout/rank_groups.hpp>
 #include <tessera/predict/machine_file.hpp>
 
 #include "expect_error.hpp"
@@ -29,7 +31,7 @@ PlanInput one_block(Device device) {
   input.loss = LossKind::cross_entropy;
   input.batch_size = input.samples = 8;
   input.compute_type = DType::bfloat16;
-  input.device = device;
+  input.traits.device = device;
   return input;
 }
 
@@ -79,11 +81,11 @@ TEST(PlansForDevices, TakeTheTimeOfTheirArithmeticOnGpus) {
   const Machine machine = load_machine(TESSERA_INPUTS "/machines/gpu_cluster.toml");
   const Config config = load_config(
       {.file = TESSERA_INPUTS "/transformer_large.toml", .mesh = "data=64", .strategy = "data"});
-  const Plan plan = make_plan(plan_input(config, resolve_mesh(config, 64), machine.target()));
+  const Plan plan = make_plan(plan_input(config, resolve_mesh(config, 64), machine.traits()));
   const double tokens = 512 * 1024,
                flops = 6 * tokens * (48.0 * 12 * 1600 * 1600 + 256 * 1600 + 48.0 * 2 * 1024 * 1600);
   EXPECT_DOUBLE_EQ(plan.flops.total(), flops);
-  EXPECT_FALSE(plan.input.emulates_products);
+  EXPECT_FALSE(plan.input.emulates_products());
   const SimulatedStep step = simulate(plan, cost_on(machine, plan));
   const double arithmetic = (plan.flops.total() + plan.recomputed) / 64 / 7e14;
   EXPECT_GT(step.products.work, arithmetic);
@@ -92,6 +94,40 @@ TEST(PlansForDevices, TakeTheTimeOfTheirArithmeticOnGpus) {
   EXPECT_LT(step.step_seconds, 3 * arithmetic);
   EXPECT_DOUBLE_EQ(model_flops_utilization(machine, plan, step.step_seconds),
                    flops / 64 / 7e14 / step.step_seconds);
+}
+
+/// What a plan and its prediction say of one machine. A program for any device must say the same.
+struct Recorded {
+  const char *input, *mesh, *strategy, *machine;
+  Size memory_bytes, scratch_bytes;  ///< of the ranks that need most
+  double launches;                   ///< of rank 0 in a step
+};
+constexpr std::array<Recorded, 8> recorded{{
+    {"llama3_8b", "fsdp=8,model=8", "fsdp", "gpu_cluster", 17919069032, 236978176, 11086},
+    {"llama3_8b", "fsdp=8,model=8", "fsdp", "cpu_cluster", 17717349224, 35258368, 1950798},
+    {"mixtral", "data=2,expert=2", "data", "gpu_cluster", 48374816, 442368, 405},
+    {"mixtral", "data=2,expert=2", "data", "cpu_cluster", 48170016, 237568, 1013},
+    {"fno_large", "data=8", "data", "gpu_cluster", 8698036792, 134217728, 209},
+    {"fno_large", "data=8", "data", "cpu_cluster", 8574503480, 10684416, 69835},
+    {"long_context", "context=4,model=2", "data", "gpu_cluster", 10192000, 6438240, 576},
+    {"long_context", "context=4,model=2", "data", "cpu_cluster", 4182176, 428416, 4104},
+}};
+
+TEST(PlansForDevices, AreTheSameInEveryBuild) {
+  for (const Recorded& one : recorded) {
+    SCOPED_TRACE(testing::Message() << one.input << " on " << one.machine);
+    const std::string inputs = TESSERA_INPUTS "/";
+    const Machine machine = load_machine(inputs + "machines/" + one.machine + ".toml");
+    Config config = load_config(
+        {.file = inputs + one.input + ".toml", .mesh = one.mesh, .strategy = one.strategy});
+    const MeshShape mesh = resolve_mesh(config, planned_topology(config));
+    const Plan plan = make_plan(plan_input(config, mesh, machine.traits()));
+    const MemoryPlan memory = largest_memory(plan).memory;
+    const SimulatedStep step = simulate(plan, cost_on(machine, plan));
+    EXPECT_EQ(memory.total(), one.memory_bytes);
+    EXPECT_EQ(memory.scratch, one.scratch_bytes);
+    EXPECT_NEAR(step.launches() / machine.kernel_seconds, one.launches, 1e-6 * one.launches);
+  }
 }
 
 TEST(PlansForDevices, AreNotCostedOnOtherDevices) {

@@ -52,8 +52,8 @@ TEST(MachineFile, IsReadAndWritten) {
   const Machine machine = load_machine(folder.write("small.toml", small_machine));
   EXPECT_EQ(machine.name, "small");
   EXPECT_EQ(machine.device, Device::gpu);
-  EXPECT_TRUE(machine.target().multiplies(DType::bfloat16));
-  EXPECT_FALSE(machine.target().multiplies(DType::float16));
+  EXPECT_TRUE(machine.traits().multiplies(DType::bfloat16));
+  EXPECT_FALSE(machine.traits().multiplies(DType::float16));
   EXPECT_EQ(machine.memory_bytes, 1000000);
   EXPECT_EQ(machine.flops_per_second.at("float32"), 1e10);
   EXPECT_EQ(machine.ranks(), 12);

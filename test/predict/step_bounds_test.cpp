@@ -98,7 +98,7 @@ TEST(StepBounds, AreNeverAboveTheSimulation) {
         draw.one_of(factorisations(draw.one_of({1, 2, 4, 6, 8, 16}),
                                    {"pipeline", "data", "fsdp", "expert", "context", "model"}));
     try {
-      const PlanInput input = plan_input(config, mesh, machine.target());
+      const PlanInput input = plan_input(config, mesh, machine.traits());
       const Plan plan = make_plan(input);
       Size memory = 0, state = 0;
       for (Size rank = 0; rank < mesh.num_ranks(); ++rank) {

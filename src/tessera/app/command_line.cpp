@@ -29,6 +29,8 @@ constexpr CommandExamples examples[] = {
                                                     parameters sharded as well
   tessera run inputs/tutorial.toml --set checkpoint.directory=saves --resume-if-present
                                                     resumes where an earlier run ended
+  tessera run inputs/tutorial.toml --mesh data=16 --as-rank 5
+                                                    what rank 5 of 16 computes, on one rank
 )"},
     {"plan", R"(  tessera plan inputs/tutorial.toml --mesh data=2,model=4
                                                     what 8 ranks would hold and send
@@ -83,6 +85,10 @@ void add_run(CLI::App& app, TrainOptions& options) {
   add_source(run, options.source);
   add(run, "--ranks-expected", options.source.ranks_expected, "N",
       "Fail unless launched on exactly N ranks");
+  CLI::Option* const as_rank =
+      add(run, "--as-rank", options.source.as_rank, "RANK",
+          "Run this rank of --mesh alone, in one process, to measure its kernels and memory: what "
+          "other ranks would send is made up, so losses are meaningless");
   add(run, "--json", options.json, "FILE", "Also write the results to a file");
   CLI::Option* const trace =
       add(run, "--trace", options.trace, "FILE",
@@ -95,17 +101,20 @@ void add_run(CLI::App& app, TrainOptions& options) {
       ->check(CLI::Range(Size{1}, Size{1} << 62).description(""));
   add(run, "--export", options.export_to, "DIR",
       "Also write the results to this directory, and as NumPy arrays samples (unseen ones if there "
-      "are any) and the trained model's predictions for them");
+      "are any) and the trained model's predictions for them")
+      ->excludes(as_rank);
   CLI::Option* const resume =
       run.add_option_function<std::string>(
              "--resume", [&](const std::string& checkpoint) { options.resume = checkpoint; },
              "Resume from this checkpoint; without an argument, from the latest one in "
              "checkpoint.directory")
           ->type_name("[CHECKPOINT]")
-          ->expected(0, 1);
+          ->expected(0, 1)
+          ->excludes(as_rank);
   run.add_flag("--resume-if-present", options.resume_if_present,
                "Resume from the latest checkpoint if there is one; for job scripts")
-      ->excludes(resume);
+      ->excludes(resume)
+      ->excludes(as_rank);
   add(run, "--until", options.until, "SECONDS",
       "Stop with a checkpoint at this time, in seconds since 1970: $((SLURM_JOB_END_TIME - 300))")
       ->check([](const std::string& text) {

@@ -73,8 +73,8 @@ Findings plan_of(const Config& config, const PlanOptions& options) {
   validate(config, topology);
   std::optional<Machine> machine;
   if (!options.machine.empty()) machine = load_machine(options.machine);
-  const Target target = machine ? machine->target() : this_target();
-  const Plan plan = make_plan(plan_input(config, resolve_mesh(config, topology), target));
+  const DeviceTraits traits = machine ? machine->traits() : traits_of_this_device();
+  const Plan plan = make_plan(plan_input(config, resolve_mesh(config, topology), traits));
   Findings found{device_line(machine) + to_text(plan, topology, options.parts)};
   if (!options.json.empty()) found.document = to_json(plan, topology, options.parts);
   if (!options.timeline.empty()) found.timeline = timeline_of(plan, options, found.text);

@@ -14,7 +14,6 @@
 #include <tessera/checkpoint/initial_weights.hpp>
 #include <tessera/checkpoint/same_training.hpp>
 #include <tessera/comm/agree.hpp>
-#include <tessera/comm/nodes.hpp>
 #include <tessera/comm/share_json.hpp>
 #include <tessera/config/config_agreement.hpp>
 #include <tessera/config/config_io.hpp>
@@ -54,6 +53,8 @@ nlohmann::json result_document(const Config& config, const TrainingMetrics& metr
   nlohmann::json document = results_json(metrics);
   document["schema_version"] = 1;
   document["as_planned"] = violation.empty();
+  if (config.comm.fake)
+    document["as_rank"] = config.comm.fake->rank, document["losses_are_meaningless"] = true;
   if (!metrics.validations.empty()) document["validation"] = validation_json(config, metrics);
   document["config"] = config_as_json(config);
   document["parameters"] = make_model(config.model).num_parameters();
@@ -80,7 +81,7 @@ class Attempts {
   void make_on_first(const std::function<void()>& attempt) {
     make([&] {
       collectively(world_, [&] {
-        if (world_.rank() == 0) attempt();
+        if (world_.is_first()) attempt();
       });
     });
   }
@@ -103,7 +104,10 @@ ExitCode train(Runtime& runtime, const Config& config, const TrainOptions& optio
     return (signals && signals->arrived()) || (until && std::time(nullptr) >= *until);
   };
   Reporting reporting{.output = config.output, .peak = peak};
-  if (!options.quiet || !options.progress.empty()) reporting.line = training_line;
+  if (!options.quiet || !options.progress.empty())
+    reporting.line = [is_fake = config.comm.fake.has_value()](const TrainingProgress& progress) {
+      return training_line(progress) + (is_fake ? "  (losses are meaningless)" : "");
+    };
   Trainer<T> trainer(config.model, config.training, config.comm,
                      {.config = config.checkpoint,
                       .wants_to_stop = wants_to_stop,
@@ -229,13 +233,13 @@ ExitCode run_command(Runtime& runtime, const TrainOptions& options) {
   const Config config = agreed_config(Communicator::world(), options.source);
   const Communicator world = Communicator::world(config.comm);
   collectively(world, [&] {
-    if (world.rank() == 0) check_files_of_run(config, options);
+    if (world.is_first()) check_files_of_run(config, options);
   });
   if (options.print_config) {
     if (runtime.world_rank() == 0) print_output(config_as_toml(config));
     return ExitCode::ok;
   }
-  const Topology topology(node_of_ranks(world));
+  const Topology topology = topology_of(world, config);
   const std::optional<double> peak = collectively(world, [&] {
     const bool hides_lines = options.quiet && options.progress.empty();
     if (!options.machine.empty() && hides_lines && !config.output.enabled())

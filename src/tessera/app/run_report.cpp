@@ -94,6 +94,11 @@ std::string speed_text(const Speed& speed) {
   return text;
 }
 
+/// Labels a loss that is no result of a training.
+std::string note_on_losses(const Config& config) {
+  return config.comm.fake ? " (meaningless)" : "";
+}
+
 /// Returns the last line: why the run ended.
 std::string closing_text(const Config& config, const TrainingMetrics& metrics) {
   if (metrics.stopped)
@@ -132,7 +137,7 @@ std::string opening_text(const Config& config, const MeshShape& mesh, const Topo
   return fmt::format(
       "{0}\nDistributed {9}Training\n{0}\n"
       "Kokkos backend: {1}\n"
-      "Devices:      {2}\n"
+      "Devices:      {2}\n{12}"
       "Model parameters: {3}\n"
       "Mesh shape:   {4}\n"
       "Axis names:   {5}\n"
@@ -144,7 +149,11 @@ std::string opening_text(const Config& config, const MeshShape& mesh, const Topo
       name_of(strategy), data_shape(config.data.samples, model.input_positions, model.input_width),
       data_shape(config.data.samples, model.output_positions(), model.target_width()),
       strategy == Strategy::data ? "Data-Parallel " : "", precision_text(config),
-      topology.num_nodes() > 1 ? nodes_line(topology, mesh) : "");
+      topology.num_nodes() > 1 ? nodes_line(topology, mesh) : "",
+      config.comm.fake ? fmt::format("One process:  as rank {}; what others would send is made up, "
+                                     "so losses are meaningless\n",
+                                     config.comm.fake->rank)
+                       : "");
 }
 
 std::string results_text(const Config& config, const TrainingMetrics& metrics,
@@ -155,10 +164,12 @@ std::string results_text(const Config& config, const TrainingMetrics& metrics,
   const auto line = [&](std::string_view label, const std::string& value) {
     text += fmt::format("  {:<16} {}\n", label, value);
   };
-  line("Devices used:", std::to_string(mesh.num_ranks()));
-  line("Initial loss:", fmt::format("{:.6f}", metrics.initial_loss()));
-  line("Final loss:",
-       fmt::format("{:.6f}{}", metrics.final_loss(), parts_text(metrics.final_parts)));
+  line("Devices used:", config.comm.fake ? fmt::format("1, as rank {} of {}",
+                                                       config.comm.fake->rank, mesh.num_ranks())
+                                         : std::to_string(mesh.num_ranks()));
+  line("Initial loss:", fmt::format("{:.6f}{}", metrics.initial_loss(), note_on_losses(config)));
+  line("Final loss:", fmt::format("{:.6f}{}{}", metrics.final_loss(),
+                                  parts_text(metrics.final_parts), note_on_losses(config)));
   line("Wall time:", human_seconds(metrics.wall_seconds));
   if (metrics.steps == 0) {
     line("Steps:", "none was left");

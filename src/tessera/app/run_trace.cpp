@@ -36,7 +36,7 @@ void warn_of_missing_steps(const std::string& file, const std::vector<RankTrace>
 }  // namespace
 
 void RunTrace::begin() {
-  const Size ranks = mesh_.world().size();
+  const Size ranks = mesh_.world().is_fake() ? 1 : mesh_.world().size();
   // Leaving this call together, the ranks start their clocks together.
   collectively(mesh_.world(), [] {});
   timer_.emplace(std::max<Size>(1, most_traced_events / ranks));
@@ -49,8 +49,8 @@ void RunTrace::write(const Plan& plan, Size measured) {
   mine.add_memory(measured, memory_timeline(plan, mesh_.rank()));
   const std::vector<RankTrace> ranks = gather_traces(mesh_.world(), mesh_.shape(), mine);
   collectively(mesh_.world(), [&] {
-    if (mesh_.world().rank() != 0) return;
-    write_text(file_, chrome_trace(ranks, first_step_)
+    if (!mesh_.world().is_first()) return;
+    write_text(file_, chrome_trace(ranks, first_step_, mesh_.world().is_fake() ? mesh_.rank() : 0)
                               .dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) +
                           "\n");
     warn_of_missing_steps(file_, ranks);

@@ -11,18 +11,18 @@ template <class Space>
 using Bytes = Kokkos::View<char*, Space, Kokkos::MemoryTraits<Kokkos::Unmanaged>>;
 
 template <class From, class To>
-void copy_between(const Buffer& from, const Buffer& to) {
+void copy_between(const Buffer& from, const Buffer& to, bool waits = true) {
   const auto n = static_cast<std::size_t>(from.bytes());
   // The copy runs after the kernels of this space. Without a space it would wait for the device.
   const ExecSpace space;
   Kokkos::deep_copy(space, Bytes<To>(static_cast<char*>(to.data), n),
                     Bytes<From>(static_cast<char*>(from.data), n));
-  space.fence("tessera::comm: copy");
+  if (waits) space.fence("tessera::comm: copy");
 }
 
 }  // namespace
 
-void copy(const Buffer& from, const Buffer& to) {
+void copy(const Buffer& from, const Buffer& to, bool waits) {
   if (from.count == 0 || from.data == to.data) return;
   if (from.host_accessible && to.host_accessible) {
     if (from.needs_fence || to.needs_fence) ExecSpace().fence("tessera::comm: copy");
@@ -32,7 +32,7 @@ void copy(const Buffer& from, const Buffer& to) {
   } else if (to.host_accessible) {
     copy_between<MemSpace, Kokkos::HostSpace>(from, to);
   } else {
-    copy_between<MemSpace, MemSpace>(from, to);
+    copy_between<MemSpace, MemSpace>(from, to, waits);
   }
 }
 

@@ -44,9 +44,9 @@ Buffer buffer_of(const View& view) {
   return buffer;
 }
 
-/// Copies `from` to `to`, which has as many bytes, and waits. Does nothing if both are the same
-/// memory.
-void copy(const Buffer& from, const Buffer& to);
+/// Copies `from` to `to`, which has as many bytes, and waits, unless both are in device memory and
+/// the order of kernels is enough. Does nothing if both are the same memory.
+void copy(const Buffer& from, const Buffer& to, bool waits = true);
 
 /// Returns whether the two have a byte in common.
 inline bool overlap(const Buffer& a, const Buffer& b) {

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <limits>
 #include <utility>
 
 #include <fmt/format.h>
@@ -81,6 +82,20 @@ void connect(CommunicatorState& state, MpiHandle control, const Site& site) {
   state.control = std::move(control);
 }
 
+/// Makes a rank whose other ranks do not exist.
+StatePtr fake_state(std::shared_ptr<detail::World> world, std::string axis, FakeRank fake,
+                    const Site& site) {
+  StatePtr state = make_state(std::move(world), std::move(axis));
+  state->rank = fake.rank;
+  state->size = fake.ranks;
+  if (fake.ranks == 1) return state;
+  state->is_fake = true;
+  state->max_tag = std::numeric_limits<int>::max();
+  state->control = MpiHandle::duplicate(MPI_COMM_SELF, site);
+  state->transport = make_fake_transport(fake.rank, fake.ranks);
+  return state;
+}
+
 }  // namespace
 
 Communicator::Communicator(StatePtr state) : state_(std::move(state)) {}
@@ -94,6 +109,11 @@ Communicator Communicator::world(const CommOptions& options, Site site) {
   const WaitLimit limit("making a communicator of all ranks", options.timeout_seconds, site);
   auto world = std::make_shared<detail::World>();
   world->options = options;
+  if (const auto fake = options.fake) {
+    world->backend.reason =
+        fmt::format("unused: one process as rank {} of {}", fake->rank, fake->ranks);
+    return Communicator(fake_state(std::move(world), "world", *fake, site));
+  }
   world->backend = choose_backend(options.backend, backend_facts());
   MpiHandle control = MpiHandle::duplicate(MPI_COMM_WORLD, site);
   int size = 0;
@@ -107,6 +127,10 @@ Communicator Communicator::world(const CommOptions& options, Site site) {
 Communicator Communicator::split(int color, int key, std::string axis, Site site) const {
   const CommunicatorState& parent = checked(state_);
   if (parent.size == 1) return alone(std::move(axis));
+  if (parent.is_fake)
+    throw Error(ExitCode::communication,
+                "split of axis {} at {}: a rank without others knows no other colors", parent.axis,
+                to_string(site));
   if (color < 0) {
     throw Error(ExitCode::communication, "split of axis {} at {}: color {} is negative",
                 parent.axis, to_string(site), color);
@@ -120,12 +144,23 @@ Communicator Communicator::split(int color, int key, std::string axis, Site site
   return Communicator(std::move(state));
 }
 
+Communicator Communicator::split(const std::function<int(int)>& group_of, std::string axis,
+                                 Site site) const {
+  const CommunicatorState& parent = checked(state_);
+  if (!parent.is_fake) return split(group_of(parent.rank), parent.rank, std::move(axis), site);
+  FakeRank fake{0, 0};
+  for (int rank = 0; rank < parent.size; ++rank)
+    if (group_of(rank) == group_of(parent.rank)) fake.rank += rank < parent.rank, ++fake.ranks;
+  return Communicator(fake_state(parent.world, std::move(axis), fake, site));
+}
+
 Communicator Communicator::alone(std::string axis) const {
   return Communicator(make_state(checked(state_).world, std::move(axis)));
 }
 
 int Communicator::rank() const { return checked(state_).rank; }
 int Communicator::size() const { return checked(state_).size; }
+bool Communicator::is_fake() const { return checked(state_).is_fake; }
 const std::string& Communicator::axis() const { return checked(state_).axis; }
 Ledger& Communicator::ledger() const { return checked(state_).world->ledger; }
 const CommOptions& Communicator::options() const { return checked(state_).world->options; }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <any>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -60,11 +61,19 @@ class Communicator {
   /// Makes a communicator of the ranks with the same color >= 0, in the order of (key, rank).
   /// Collective. `axis` is its name in the ledger and in messages.
   Communicator split(int color, int key, std::string axis, Site site = Site::current()) const;
+  /// The same with group_of(rank) as color, for any rank, and in the order of ranks. All ranks must
+  /// pass the same function.
+  Communicator split(const std::function<int(int rank)>& group_of, std::string axis,
+                     Site site = Site::current()) const;
   /// Makes a communicator of this rank alone. Not collective.
   Communicator alone(std::string axis) const;
 
   int rank() const;
   int size() const;
+  /// Returns true if the other ranks do not exist (CommOptions::fake).
+  bool is_fake() const;
+  /// Returns true on the rank that reports for all.
+  bool is_first() const { return rank() == 0 || is_fake(); }
   const std::string& axis() const;
   /// Shared by all communicators that come from one world.
   Ledger& ledger() const;

@@ -36,7 +36,7 @@ std::vector<nlohmann::json> gather_json(const Communicator& ranks, const nlohman
 
 nlohmann::json broadcast_json(const Communicator& ranks, const nlohmann::json& mine, Site site) {
   const nlohmann::json none;
-  return shared(ranks, ranks.rank() == 0 ? mine : none, site,
+  return shared(ranks, ranks.is_first() ? mine : none, site,
                 [&](MPI_Comm comm, const std::string& text) {
                   return nlohmann::json::parse(broadcast_text(comm, text, site));
                 });

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <limits>
 #include <string>
 #include <vector>
 
@@ -34,6 +35,27 @@ nlohmann::json compare_with_first(const Communicator& world, const nlohmann::jso
                     world.rank(), first);
 }
 
+/// Makes this process a rank of the configured mesh. Without others there is nothing to compare.
+void be_one_of_many(Config& config, Size rank, Size launched) {
+  const Size ranks = planned_ranks(config);
+  const std::string given = std::to_string(rank);
+  if (launched > 1)
+    throw ConfigError("--as-rank", given, "needs one process, but this launch has {}", launched);
+  if (rank < 0 || rank >= ranks || ranks > std::numeric_limits<int>::max())
+    throw ConfigError("--as-rank", given, "must be 0 to {}, a rank of --mesh or --ranks-expected",
+                      ranks - 1);
+  for (const auto& [key, is_set] :
+       {std::pair("checkpoint.directory", config.checkpoint.enabled()),
+        {"checkpoint.init_from", !config.checkpoint.init_from.empty()},
+        {"data.validation_samples", config.data.validation_samples > 0},
+        {"training.check_replicas_every", config.training.check_replicas_every > 0},
+        {"output.hashes", !config.output.hashes.empty()}})
+    if (is_set)
+      throw ConfigError("--as-rank", given,
+                        "trains nothing that could be loaded, saved or compared; unset {}", key);
+  if (ranks > 1) config.comm.fake = FakeRank{static_cast<int>(rank), static_cast<int>(ranks)};
+}
+
 }  // namespace
 
 void check_same_on_all_ranks(const Communicator& world, const Config& config) {
@@ -47,12 +69,17 @@ void check_same_on_all_ranks(const Communicator& world, const Config& config) {
   });
 }
 
+Topology topology_of(const Communicator& world, const Config& config) {
+  return config.comm.fake ? planned_topology(config) : Topology(node_of_ranks(world));
+}
+
 Config agreed_config(const Communicator& world, const ConfigSource& source) {
   const Topology topology(node_of_ranks(world));
   const Config config = collectively(world, [&] {
     Config loaded = load_config(source);
     count_samples(loaded);
-    return resolve(loaded, topology);
+    if (source.as_rank) be_one_of_many(loaded, *source.as_rank, world.size());
+    return resolve(loaded, loaded.comm.fake ? planned_topology(loaded) : topology);
   });
   check_same_on_all_ranks(world, config);
   return config;

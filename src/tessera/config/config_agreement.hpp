@@ -18,6 +18,10 @@ void check_same_on_all_ranks(const Communicator& world, const Config& config);
 /// if only one node lacks the file. Collective.
 Config agreed_config(const Communicator& world, const ConfigSource& source);
 
+/// Returns the nodes of a launch with this configuration; for CommOptions::fake those that it asks
+/// for. Collective.
+Topology topology_of(const Communicator& world, const Config& config);
+
 /// Throws ConfigError for `key` if the value is not the same on all ranks. Collective.
 void check_same_everywhere(const Communicator& world, const char* key, Size value);
 

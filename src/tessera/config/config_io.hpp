@@ -18,6 +18,7 @@ struct ConfigSource {
   std::optional<std::string> mesh{};            ///< "data=4": replaces shape and names together
   std::optional<std::string> strategy{};        ///< distributed.strategy
   std::optional<std::string> ranks_expected{};  ///< distributed.world_size
+  std::optional<Size> as_rank{};                ///< see CommOptions::fake
   bool check_collectives = false;               ///< true: comm.check_collectives = true
 };
 

@@ -8,7 +8,7 @@
 
 namespace tessera {
 
-PlanInput plan_input(const Config& config, const MeshShape& mesh, const Target& target) {
+PlanInput plan_input(const Config& config, const MeshShape& mesh, const DeviceTraits& traits) {
   const TrainingConfig& training = config.training;
   const DistributedConfig& distributed = training.distributed;
   PlanInput input;
@@ -19,12 +19,8 @@ PlanInput plan_input(const Config& config, const MeshShape& mesh, const Target& 
   input.threads = distributed.threads.value_or(0);
   input.state_type = config.model.dtype;
   input.compute_type = compute_type(config);
-  input.device = target.device;
-  const bool fixed_order = training.numerics.reproducible;
-  input.emulates_products =
-      is_half(input.compute_type) && (fixed_order || !target.multiplies(input.compute_type));
+  input.traits = traits;
   input.precision = config.model.matmul_precision;
-  input.rounds_natively = target.tf32 && !fixed_order;
   input.samples = config.data.samples;
   input.validation_samples = config.data.validation_samples;
   input.data_scratch_bytes = row_of(config.data.kind).scratch_bytes(input.model);

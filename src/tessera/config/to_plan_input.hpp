@@ -7,10 +7,10 @@
 
 namespace tessera {
 
-/// Converts a valid configuration to the input of a plan on a mesh that fits it. `target` executes
-/// the plan.
+/// Converts a valid configuration to the input of a plan on a mesh that fits it. `traits` are those
+/// of the device that executes the plan.
 PlanInput plan_input(const Config& config, const MeshShape& mesh,
-                     const Target& target = this_target());
+                     const DeviceTraits& traits = traits_of_this_device());
 
 /// Returns the layers of the configured model. Throws ConfigError for wrong sizes and for keys that
 /// belong to another kind.

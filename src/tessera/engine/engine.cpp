@@ -25,9 +25,9 @@ StateArena<T> used_parameters(const StatePlan& state, const StateArena<StateOf<T
 
 /// Returns the plan. Throws Error (usage) if it is for another device.
 const Plan& executable(const Plan& plan) {
-  if (plan.input.device != this_device)
+  if (plan.input.traits.device != this_device)
     throw Error(ExitCode::usage, "a plan for a {} cannot be executed on a {}",
-                name_of(plan.input.device), name_of(this_device));
+                name_of(plan.input.traits.device), name_of(this_device));
   return plan;
 }
 

@@ -7,7 +7,7 @@ namespace tessera {
 namespace {
 
 HalfProducts half_products_of(const PlanInput& input) {
-  return input.emulates_products ? HalfProducts::emulated : half_products(input.compute_type);
+  return input.emulates_products() ? HalfProducts::emulated : half_products(input.compute_type);
 }
 
 }  // namespace

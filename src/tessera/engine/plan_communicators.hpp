@@ -23,8 +23,9 @@ class PlanCommunicators {
     }
     if (!plan.input.ties_stages()) return;
     const Communicator& stages = mesh.axis("pipeline");
-    const bool is_end = stages.rank() == 0 || stages.rank() + 1 == stages.size();
-    ends_ = stages.split(is_end ? 0 : 1, stages.rank(), stages.axis());
+    ends_ = stages.split(
+        [last = stages.size() - 1](int rank) { return rank == 0 || rank == last ? 0 : 1; },
+        stages.axis());
   }
   /// The ranks of the first and of the last stage with this rank's other coordinates, if layers of
   /// these stages are tied.

@@ -29,7 +29,7 @@ void raise(Size& most, Size elements) { most = std::max(most, elements); }
 
 ScratchPlan plan_scratch(const Plan& plan, Size rank) {
   const PlanInput& input = plan.input;
-  const bool rounds = input.precision != MatmulPrecision::strict && !input.rounds_natively;
+  const bool rounds = input.precision != MatmulPrecision::strict && !input.rounds_natively();
   // The layers with the rank's part of the positions, and otherwise with the largest extents and
   // the most samples of any rank: those of the first one.
   const MeshShape& mesh = input.mesh;
@@ -49,7 +49,7 @@ ScratchPlan plan_scratch(const Plan& plan, Size rank) {
           raise(scratch.products.nodes,
                 product_nodes(layer, samples, layer_blocks(input, whole, plan.placements[l])));
       }
-      if (!rounds && !input.emulates_products) continue;
+      if (!rounds && !input.emulates_products()) continue;
       for (const GemmShape& product : products_of(layer, samples)) {
         const bool is_vector = product.m <= 1 || product.n <= 1 || product.k <= 1;
         if (rounds && is_vector) continue;

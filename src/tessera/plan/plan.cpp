@@ -170,7 +170,7 @@ Plan outline_plan(PlanInput input) {
   if (input.mesh.size_of("context") > 1 && input.context_attention != ContextAttention::all_to_all)
     separate_roles(input.model);
   for (LayerSpec& layer : input.model.layers)
-    layer.tiling = tiling_of(input.device, input.numerics.reproducible);
+    layer.tiling = input.traits.tiling(input.numerics.reproducible);
   Plan plan{input, place_layers(input), {}, {}, 0};
   for (const std::vector<Range>& chunks : split_into_stages(input)) {
     StagePlan& stage = plan.stages.emplace_back();

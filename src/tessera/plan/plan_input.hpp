@@ -5,8 +5,8 @@
 #include <string>
 
 #include <tessera/base/types.hpp>
+#include <tessera/nn/device_traits.hpp>
 #include <tessera/nn/models/model_spec.hpp>
-#include <tessera/nn/products/matmul_precision.hpp>
 #include <tessera/plan/step_config.hpp>
 #include <tessera/plan/strategy_options.hpp>
 #include <tessera/tensor/mesh_shape.hpp>
@@ -25,13 +25,11 @@ struct PlanInput : StrategyOptions, StepConfig {
   /// spec overrides the rules.
   MeshRules rules = default_rules();
   std::map<std::string, PartitionSpec> parameter_specs;
-  Device device = this_device;          ///< executes the plan
+  DeviceTraits traits{};                ///< of the device that executes the plan
   DType state_type = DType::float32;    ///< parameters, gradients, moments, sums over ranks
   DType compute_type = DType::float32;  ///< activations and operands of products
   MatmulPrecision precision = MatmulPrecision::strict;
-  bool rounds_natively = false;    ///< products round their operands to `precision` themselves
-  bool emulates_products = false;  ///< operands of products are converted to the state type first
-  Size samples = 32;               ///< samples of the data set; an epoch visits each once
+  Size samples = 32;            ///< samples of the data set; an epoch visits each once
   Size validation_samples = 0;  ///< samples of a validation, numbered after those of the data set
   Size data_scratch_bytes = 0;  ///< device memory that making samples needs
   bool shuffles = false;        ///< every rank holds the whole data set and copies its batches
@@ -41,6 +39,13 @@ struct PlanInput : StrategyOptions, StepConfig {
   bool writes_checkpoints = false;
   bool hashes_steps = false;
 
+  /// Returns true if products round their operands to `precision` themselves.
+  bool rounds_natively() const { return traits.tf32 && !numerics.reproducible; }
+  /// Returns true if operands of products are converted to the state type first. In a fixed order
+  /// of sums they always are, because the bits of native products depend on the processor.
+  bool emulates_products() const {
+    return is_half(compute_type) && (numerics.reproducible || !traits.multiplies(compute_type));
+  }
   /// Returns true if gradients are reduced after each microbatch and accumulated in shares. If
   /// false, they are accumulated first and reduced once per step. In a fixed order of sums, a
   /// rank's microbatches come before the other ranks.

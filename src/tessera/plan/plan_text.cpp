@@ -50,7 +50,7 @@ std::string types_text(const PlanInput& input) {
   if (!input.has_copies()) return std::string(name_of(input.compute_type));
   return fmt::format(
       "{}{}; parameters, gradients, moments and sums {}", name_of(input.compute_type),
-      input.emulates_products ? ", products emulated" : "", name_of(input.state_type));
+      input.emulates_products() ? ", products emulated" : "", name_of(input.state_type));
 }
 
 /// A line of the table of tensors, which may stand for the tensors of several equal blocks.

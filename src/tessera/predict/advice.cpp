@@ -178,7 +178,7 @@ class Search {
   bool find_bounds(Way& way) {
     try {
       const std::vector<StepBound> found =
-          bounds_.of(plan_input(way.config, way.mesh, machine_.target()), way.numbers);
+          bounds_.of(plan_input(way.config, way.mesh, machine_.traits()), way.numbers);
       // Sums of the same numbers in another order differ by their rounding.
       for (const StepBound& bound : found) way.bounds.push_back((1 - 1e-9) * bound.seconds);
       way.is_hopeless = found.front().memory_bytes > machine_.memory_bytes;
@@ -252,7 +252,7 @@ class Search {
     ++advice_.planned;
     try {
       validate(made.config, ranks_);
-      const Plan plan = make_plan(plan_input(made.config, way.mesh, machine_.target()));
+      const Plan plan = make_plan(plan_input(made.config, way.mesh, machine_.traits()));
       const RankKinds kinds = rank_kinds(plan);
       for (const Size rank : kinds.first)
         made.memory_bytes = std::max(made.memory_bytes, plan.memory(rank).total());

@@ -81,7 +81,7 @@ class MachineCost {
 
 }  // namespace
 
-Target Machine::target() const {
+DeviceTraits Machine::traits() const {
   const auto is_native = [&](DType half) {
     return std::find(emulated_products.begin(), emulated_products.end(), name_of(half)) ==
            emulated_products.end();
@@ -146,9 +146,9 @@ double model_flops_utilization(const Machine& machine, const Plan& plan, double 
 }
 
 CostOf cost_on(const Machine& machine, const Plan& plan) {
-  if (plan.input.device != machine.device)
+  if (plan.input.traits.device != machine.device)
     throw Error(ExitCode::usage, "the plan is for a {}, but machine {} has the device {}",
-                name_of(plan.input.device), machine.name, name_of(machine.device));
+                name_of(plan.input.traits.device), machine.name, name_of(machine.device));
   return MachineCost(machine, plan);
 }
 

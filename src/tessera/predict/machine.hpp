@@ -66,7 +66,7 @@ struct Machine {
   /// cache that holds them, or of memory.
   double memory_rate(Size bytes) const;
   /// Returns what plans must know about the machine.
-  Target target() const;
+  DeviceTraits traits() const;
   /// Returns the highest rate of kernels that use at least `bytes`.
   double highest_rate(Size bytes) const;
   /// Returns the number of ranks of the machine.

@@ -16,8 +16,8 @@ struct Mesh::State {
 
   /// Ranks of one group share the coordinates along all other axes.
   Communicator split(AxisSet along) const {
-    return world.split(static_cast<int>(shape.first_of_group(along, rank)),
-                       static_cast<int>(shape.coordinate(rank, along)), shape.group_name(along));
+    return world.split([&](int of) { return static_cast<int>(shape.first_of_group(along, of)); },
+                       shape.group_name(along));
   }
 };
 

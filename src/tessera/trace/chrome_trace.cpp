@@ -60,15 +60,16 @@ std::vector<Slice> slices_of(const RankTrace& rank, Size first_step) {
 
 }  // namespace
 
-nlohmann::json chrome_trace(const std::vector<RankTrace>& ranks, Size first_step) {
+nlohmann::json chrome_trace(const std::vector<RankTrace>& ranks, Size first_step, Size first_rank) {
   nlohmann::json events = nlohmann::json::array();
   for (std::size_t r = 0; r < ranks.size(); ++r) {
-    const nlohmann::json row{{"pid", 1}, {"tid", r + 1}};  // 0 is a special thread in Perfetto
+    const Size rank = first_rank + static_cast<Size>(r);
+    const nlohmann::json row{{"pid", 1}, {"tid", rank + 1}};  // 0 is a special thread in Perfetto
     const auto add = [&](nlohmann::json event) {
       event.update(row);
       events.push_back(std::move(event));
     };
-    add({{"name", "thread_name"}, {"ph", "M"}, {"args", {{"name", fmt::format("rank {}", r)}}}});
+    add({{"name", "thread_name"}, {"ph", "M"}, {"args", {{"name", fmt::format("rank {}", rank)}}}});
     for (Slice& one : slices_of(ranks[r], first_step)) {
       nlohmann::json event{{"name", std::move(one.name)},
                            {"cat", one.category},
@@ -79,7 +80,7 @@ nlohmann::json chrome_trace(const std::vector<RankTrace>& ranks, Size first_step
       add(std::move(event));
     }
     for (const TracedMemory& at : ranks[r].memory)
-      add({{"name", fmt::format("memory of rank {}", r)},
+      add({{"name", fmt::format("memory of rank {}", rank)},
            {"ph", "C"},
            {"ts", 1e6 * at.begin},
            {"args",

@@ -92,7 +92,7 @@ Reporter<T>::Reporter(const Reporting& reporting, TrainingSession<T>& session, S
                       Size epochs_left)
     : reporting_(reporting),
       session_(session),
-      is_first_rank_(session.world().rank() == 0),
+      is_first_rank_(session.world().is_first()),
       first_step_(session.steps()),
       last_step_(session.steps() - session.batches_done() +
                  epochs_left * session.data().num_batches()),
@@ -178,11 +178,12 @@ template <class T>
 void Reporter<T>::record(Size epoch, double stepping_seconds) {
   const Speed now = speed(recorded_, stepping_seconds);
   const StepReport report = recorded_.take(stepping_seconds);
-  std::vector<NamedNumber> numbers{{"loss", report.loss()},
-                                   {"gradient_norm", report.gradient_norm},
-                                   {"learning_rate", report.learning_rate},
-                                   {"seconds_per_step", now.seconds_per_step},
-                                   {"samples_per_second", now.samples_per_second}};
+  std::vector<NamedNumber> numbers{
+      {session_.world().is_fake() ? "meaningless_loss" : "loss", report.loss()},
+      {"gradient_norm", report.gradient_norm},
+      {"learning_rate", report.learning_rate},
+      {"seconds_per_step", now.seconds_per_step},
+      {"samples_per_second", now.samples_per_second}};
   if (now.tokens_per_second) numbers.emplace_back("tokens_per_second", *now.tokens_per_second);
   numbers.emplace_back("flops_per_second", now.flops_per_second);
   if (now.mfu) numbers.emplace_back("mfu", *now.mfu);

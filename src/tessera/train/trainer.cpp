@@ -9,7 +9,6 @@
 #include <tessera/checkpoint/initial_weights.hpp>
 #include <tessera/checkpoint/same_training.hpp>
 #include <tessera/comm/agree.hpp>
-#include <tessera/comm/nodes.hpp>
 #include <tessera/config/config_agreement.hpp>
 #include <tessera/config/config_io.hpp>
 #include <tessera/config/config_rules.hpp>
@@ -108,7 +107,7 @@ Trainer<T>::Trainer(const ModelConfig& model, const TrainingConfig& training,
                     const Reporting& reporting)
     : config_(assemble(model, training, comm, checkpointing.config, reporting.output)),
       world_(Communicator::world(agreed_options(config_))),
-      topology_(node_of_ranks(world_)),
+      topology_(topology_of(world_, config_)),
       mesh_(world_, valid_mesh(config_, topology_, world_)),
       model_(make_model(config_)),
       checkpointing_(checkpointing),

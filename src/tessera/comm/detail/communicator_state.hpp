@@ -36,6 +36,7 @@ struct CommunicatorState {
   int rank = 0;
   int size = 1;
   int max_tag = 0;
+  bool is_fake = false;  ///< the other ranks do not exist, and `control` has only this process
   Ledger::Counts* counts = nullptr;
   MpiHandle control;  ///< for splits and agreements, not for calls of the user
   std::unique_ptr<Transport> transport;

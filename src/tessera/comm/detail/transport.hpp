@@ -37,6 +37,11 @@ class Transport {
 std::unique_ptr<Transport> make_mpi_transport(MPI_Comm comm, const CommOptions& options,
                                               const Site& site);
 
+/// A transport of a process that is `rank` of `size` ranks without the others. It writes what a
+/// rank writes. Gathered and exchanged parts of other ranks repeat its own part, a reduction keeps
+/// the own term, and messages deliver small numbers, all finite.
+std::unique_ptr<Transport> make_fake_transport(int rank, int size);
+
 /// The calls that MPI cannot do.
 enum class Unfit : std::uint8_t {
   none,

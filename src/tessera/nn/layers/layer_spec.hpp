@@ -13,7 +13,7 @@
 #include <tessera/base/placement.hpp>
 #include <tessera/base/split.hpp>
 #include <tessera/nn/activation.hpp>
-#include <tessera/nn/layers/tiling.hpp>
+#include <tessera/nn/device_traits.hpp>
 
 namespace tessera {
 
@@ -154,7 +154,7 @@ struct LayerSpec {
   /// matrices have the rows of all ranks: those of rank 0 for all samples, then those of rank 1,
   /// and so on.
   SplitPart share{};
-  Tiling tiling = tiling_of(this_device);  ///< plans set that of their device
+  Tiling tiling = DeviceTraits().tiling();  ///< plans set that of their device
 
   template <class Settings>
   const Settings& get() const {

@@ -4,7 +4,6 @@
 #include <cstdint>
 #include <optional>
 
-#include <tessera/base/device.hpp>
 #include <tessera/base/names.hpp>
 #include <tessera/base/types.hpp>
 
@@ -40,21 +39,6 @@ inline std::optional<HalfProducts> half_products(DType type, MatmulPrecision pre
     return has_native_tf32() ? HalfProducts::cublas : HalfProducts::emulated;
   if (is_half(type)) return half_products(type);
   return std::nullopt;
-}
-
-/// The device that a plan is for, and the types of few bits that its products read directly. Other
-/// products convert copies of their operands.
-struct Target {
-  Device device = this_device;
-  bool tf32 = false, bfloat16 = false, float16 = false;
-
-  bool multiplies(DType half) const { return half == DType::bfloat16 ? bfloat16 : float16; }
-};
-
-/// Returns the target of this program on the present processor or device.
-inline Target this_target() {
-  const auto is_native = [](DType half) { return half_products(half) != HalfProducts::emulated; };
-  return {this_device, has_native_tf32(), is_native(DType::bfloat16), is_native(DType::float16)};
 }
 
 /// Elements, in the type of the sums, of the copies of operands and results: the maximum over all
