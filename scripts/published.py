@@ -8,6 +8,7 @@ import csv
 import json
 import pathlib
 import re
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -84,6 +85,21 @@ def calibrate(program, inputs):
         scale = 1 / (x + (1 - y) * (x - u) / (y - v))  # the time is nearly linear in 1 / rate
 
 
+def leave_out(program, inputs, key):
+    """Returns the rows without a key, or a table, of studies and machines, with the rates calibrated anew."""
+    with tempfile.TemporaryDirectory() as place:
+        copy = pathlib.Path(shutil.copytree(inputs.parent, pathlib.Path(place, "inputs")), inputs.name)
+        found = 0
+        for path in copy.glob("*.toml"):
+            text, number = re.subn(rf"^({key} = .*\n|\[([\w.]*\.)?{key}\].*\n([^\n\[].*\n)*)", "", path.read_text(), flags=re.M)
+            path.write_text(text)
+            found += number
+        if not found:
+            sys.exit(f"error: --without {key}: no study and no machine has it")
+        calibrate(program, copy)
+        return compare(program, copy)
+
+
 def mean_error(rows):
     """Returns the mean of |ratio - 1| over the rows that have a prediction, and their number."""
     errors = [abs(row["ratio"] - 1) for row in rows if not row["reason"]]
@@ -128,10 +144,12 @@ def main():
     parser.add_argument("--inputs", type=pathlib.Path, default=INPUTS, help="folder of published.csv, default: %(default)s")
     parser.add_argument("--calibrate", action="store_true", help="first rewrite the rates of the machine files of this folder")
     parser.add_argument("--figure", type=pathlib.Path, help="PNG to draw; needs matplotlib")
+    parser.add_argument("--without", metavar="KEY", help="leave a key or table of studies and machines out and calibrate anew")
     options = parser.parse_args()
     if options.calibrate:
         calibrate(options.program, options.inputs)
-    rows = compare(options.program, options.inputs)
+    task = options.program, options.inputs
+    rows = leave_out(*task, options.without) if options.without else compare(*task)
     print("| paper | row | published (s) | predicted (s) | ratio |\n|---|---|---|---|---|")
     for row in rows:
         if not row["reason"]:
