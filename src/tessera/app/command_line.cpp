@@ -38,6 +38,8 @@ constexpr CommandExamples examples[] = {
                                                     what each stage does in a step
   tessera plan inputs/hybrid.toml --mesh data=2,fsdp=2 --tensors
                                                     which part of every tensor each rank holds
+  tessera plan inputs/fsdp.toml --ranks 8 --machine inputs/machines/gpu_cluster.toml --chakra traces
+                                                    the step as execution traces, for ASTRA-sim
 )"},
     {"checkpoint",
      R"(  tessera checkpoint show FILE  its training state and arrays
@@ -141,6 +143,13 @@ void add_plan(CLI::App& app, PlanOptions& options) {
   add(plan, "--timeline-rank", options.timeline_rank, "RANK",
       "Rank of the timeline; default: the first of those that need most memory")
       ->needs(timeline);
+  CLI::Option* const chakra = add(plan, "--chakra", options.chakra, "DIR",
+                                  "Also write the step as execution traces of MLCommons Chakra, a "
+                                  "file per rank, for ASTRA-sim and other simulators");
+  add(plan, "--chakra-ranks", options.chakra_ranks, "LIST",
+      "Ranks whose traces are written, such as 0,4,8; default: all")
+      ->delimiter(',')
+      ->needs(chakra);
   add(plan, "--ranks,--ranks-expected", options.source.ranks_expected, "N",
       "Number of ranks to plan for");
   add(plan, "--machine", options.machine, "FILE",
@@ -231,11 +240,12 @@ Command parse_command_line(const std::vector<std::string>& arguments) {
   if (for_kokkos && (name == "plan" || name == "checkpoint" || name == "diff"))
     throw Error(ExitCode::usage,
                 name + " does not start Kokkos and takes no --kokkos- arguments" + hint);
-  if (plan.advises &&
-      (plan.parts.tensors || plan.parts.calls || plan.parts.schedule || !plan.timeline.empty()))
-    throw Error(
-        ExitCode::usage,
-        "--advise compares plans and takes no --tensors, --calls, --schedule or --timeline" + hint);
+  if (plan.advises && (plan.parts.tensors || plan.parts.calls || plan.parts.schedule ||
+                       !plan.timeline.empty() || !plan.chakra.empty()))
+    throw Error(ExitCode::usage,
+                "--advise compares plans and takes no --tensors, --calls, --schedule, --timeline "
+                "or --chakra" +
+                    hint);
   if (run.trace_steps.first > run.trace_steps.second)
     throw ConfigError("--trace-steps",
                       fmt::format("{}:{}", run.trace_steps.first, run.trace_steps.second),

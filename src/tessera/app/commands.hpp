@@ -46,6 +46,8 @@ struct PlanOptions {
   std::string json{};      ///< file for the plan or the advice; empty: none
   std::string timeline{};  ///< file for the memory of a rank during a step; empty: none
   std::optional<Size> timeline_rank{};  ///< empty: the lowest of those that need most memory
+  std::string chakra{};                 ///< directory for execution traces; empty: none
+  std::vector<Size> chakra_ranks{};     ///< ranks whose traces are written; none: all
   std::string machine{};                ///< machine file; empty: no times are predicted
   std::string progress{};               ///< as in TrainOptions
   PlanParts parts{};                    ///< what to show besides the summary

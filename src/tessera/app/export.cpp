@@ -23,11 +23,7 @@ std::vector<FileUse> exported_files(const fs::path& directory) {
 }
 
 void check_export(const fs::path& directory) {
-  std::error_code error;
-  fs::create_directories(directory, error);
-  if (error || !fs::is_directory(directory, error))
-    throw ConfigError("--export", directory.string(),
-                      "must be a directory that exists or can be created");
+  make_directory("--export", directory);
   for (const FileUse& file : exported_files(directory)) check_writable(file.key, file.path);
 }
 

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <filesystem>
+#include <numeric>
 #include <optional>
 
 #include <fmt/format.h>
@@ -14,6 +16,7 @@
 #include <tessera/plan/layout/rank_groups.hpp>
 #include <tessera/plan/memory_timeline.hpp>
 #include <tessera/plan/plan_text.hpp>
+#include <tessera/predict/chakra.hpp>
 #include <tessera/predict/machine_file.hpp>
 #include <tessera/process/log.hpp>
 #include <tessera/process/outcome.hpp>
@@ -28,6 +31,7 @@ namespace {
 struct Findings {
   std::string text;
   nlohmann::json document{}, timeline{};
+  Outcome traces{};  ///< of writing --chakra
 };
 
 Findings advice_on(const Config& config, const PlanOptions& options) {
@@ -68,6 +72,36 @@ nlohmann::json timeline_of(const Plan& plan, const PlanOptions& options, std::st
   return timeline;
 }
 
+/// Up to this number, all ranks get a trace by default.
+constexpr Size most_traces = 1024;
+
+/// Returns the ranks of --chakra-ranks. Throws ConfigError if one does not exist.
+std::vector<Size> traced_ranks(std::vector<Size> chosen, Size ranks) {
+  for (const Size rank : chosen)
+    if (rank < 0 || rank >= ranks)
+      throw ConfigError("--chakra-ranks", std::to_string(rank), "must be 0 to {}", ranks - 1);
+  if (!chosen.empty()) return chosen;
+  if (ranks > most_traces)
+    throw ConfigError("--chakra-ranks", "all", "would be {} files; choose some, such as 0,8",
+                      with_thousands(ranks));
+  chosen.resize(static_cast<std::size_t>(ranks));
+  std::iota(chosen.begin(), chosen.end(), Size{0});
+  return chosen;
+}
+
+/// Writes the traces of --chakra and adds a line about them to the text.
+void write_traces(const Plan& plan, const CostOf& cost, const std::vector<Size>& ranks,
+                  const PlanOptions& options, std::string& text) {
+  make_directory("--chakra", options.chakra);
+  const std::filesystem::path directory = options.chakra, file = options.source.file;
+  const Size uneven = write_chakra(plan, cost, ranks, directory / file.stem());
+  text += fmt::format("Execution traces of {} in {}\n", counted(std::ssize(ranks), "rank"),
+                      options.chakra);
+  if (uneven > 0)
+    log_warning(fmt::format("--chakra: {} have shares of unequal sizes; traces have their mean",
+                            counted(uneven, "call")));
+}
+
 Findings plan_of(const Config& config, const PlanOptions& options) {
   const Topology topology = planned_topology(config);
   validate(config, topology);
@@ -78,8 +112,13 @@ Findings plan_of(const Config& config, const PlanOptions& options) {
   Findings found{device_line(machine) + to_text(plan, topology, options.parts)};
   if (!options.json.empty()) found.document = to_json(plan, topology, options.parts);
   if (!options.timeline.empty()) found.timeline = timeline_of(plan, options, found.text);
+  const CostOf cost = machine ? cost_on(*machine, plan) : CostOf();
+  if (!options.chakra.empty()) {
+    const std::vector<Size> ranks = traced_ranks(options.chakra_ranks, plan.input.mesh.num_ranks());
+    found.traces = outcome_of([&] { write_traces(plan, cost, ranks, options, found.text); });
+  }
   if (!machine) return found;
-  const SimulatedStep step = simulate(plan, cost_on(*machine, plan));
+  const SimulatedStep step = simulate(plan, cost);
   const double utilization = model_flops_utilization(*machine, plan, step.step_seconds);
   const Size memory = largest_memory(plan).memory.total();
   found.text += step_text(plan, *machine, step) + memory_text(*machine, memory);
@@ -97,15 +136,18 @@ Findings plan_of(const Config& config, const PlanOptions& options) {
 ExitCode plan_command(const PlanOptions& options) {
   set_progress_mode(options.progress);
   Config config = load_config(options.source);
-  if (!options.json.empty() || !options.timeline.empty()) {
+  if (!options.json.empty() || !options.timeline.empty() || !options.chakra.empty()) {
     std::vector<FileUse> files = inputs_of(config);
     files.push_back({"configuration", options.source.file});
     files.push_back({"--machine", options.machine});
     files.push_back({"--json", options.json, true});
     files.push_back({"--timeline", options.timeline, true});
+    files.push_back({"--chakra", options.chakra, true, [](const std::string& file) {
+                       return file.ends_with(".et") || file.ends_with(".groups.json");
+                     }});
     check_distinct(files);
     for (const FileUse& file : files)
-      if (file.writes && !file.path.empty()) check_writable(file.key, file.path);
+      if (file.writes && !file.owns && !file.path.empty()) check_writable(file.key, file.path);
   }
   count_samples(config);
   const Findings found = options.advises ? advice_on(config, options) : plan_of(config, options);
@@ -113,7 +155,8 @@ ExitCode plan_command(const PlanOptions& options) {
     if (!options.json.empty()) write_json(options.json, found.document);
   });
   if (!options.timeline.empty()) write_json(options.timeline, found.timeline);
-  if (json.failed()) throw Error(json.code, json.message);
+  for (const Outcome& one : {json, found.traces})
+    if (one.failed()) throw Error(one.code, one.message);
   print_output(found.text);
   return ExitCode::ok;
 }

@@ -30,12 +30,8 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-void make_directory(const std::string& directory) {
-  std::error_code error;
-  fs::create_directories(directory, error);
-  if (error || !fs::is_directory(directory, error))
-    throw ConfigError("checkpoint.directory", directory,
-                      "must be a directory that exists or can be created");
+void make_usable(const std::string& directory) {
+  make_directory("checkpoint.directory", directory);
   if (access(directory.c_str(), R_OK | W_OK | X_OK) != 0)
     throw ConfigError("checkpoint.directory", directory, "must be writable: {}",
                       std::strerror(errno));
@@ -104,7 +100,7 @@ CheckpointStore::~CheckpointStore() {
 
 /// Finds or makes the folder of this training, and locks it.
 void CheckpointStore::open_training(const TrainingStart& start) {
-  make_directory(config_.directory);
+  make_usable(config_.directory);
   run_ = fmt::format("{:08x}", std::random_device()());
   if (start.resumed) first_ = start.resumed->step;
   if (goes_on_there(config_, start.resumed)) {

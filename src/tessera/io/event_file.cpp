@@ -9,6 +9,7 @@
 
 #include <tessera/base/text.hpp>
 #include <tessera/io/event_file.hpp>
+#include <tessera/io/protobuf.hpp>
 
 namespace tessera {
 namespace {
@@ -26,15 +27,6 @@ constexpr std::array<std::uint32_t, 256> make_crc_table() {
   return table;
 }
 
-/// Returns the bytes of a number, the lowest first.
-template <class T>
-std::string little_endian(T number) {
-  std::string bytes(sizeof(T), '\0');
-  for (std::size_t i = 0; i < sizeof(T); ++i)
-    bytes[i] = static_cast<char>((number >> (8 * i)) & 0xff);
-  return bytes;
-}
-
 /// Returns the CRC-32C of the bytes, rotated and shifted as TFRecord wants it.
 std::string masked_checksum(std::string_view bytes) {
   constexpr std::array<std::uint32_t, 256> table = make_crc_table();
@@ -47,25 +39,6 @@ std::string masked_checksum(std::string_view bytes) {
 std::string framed(const std::string& message) {
   const std::string length = little_endian(static_cast<std::uint64_t>(message.size()));
   return length + masked_checksum(length) + message + masked_checksum(message);
-}
-
-// Fields of protocol buffers: a key (number * 8 + wire type), then the value.
-std::string varint(std::uint64_t number) {
-  std::string bytes;
-  for (; number > 0x7f; number >>= 7) bytes += static_cast<char>((number & 0x7f) | 0x80);
-  return bytes + static_cast<char>(number);
-}
-std::string integer_field(std::uint64_t number, Size value) {
-  return varint(number * 8) + varint(static_cast<std::uint64_t>(value));
-}
-std::string double_field(std::uint64_t number, double value) {
-  return varint(number * 8 + 1) + little_endian(std::bit_cast<std::uint64_t>(value));
-}
-std::string float_field(std::uint64_t number, float value) {
-  return varint(number * 8 + 5) + little_endian(std::bit_cast<std::uint32_t>(value));
-}
-std::string bytes_field(std::uint64_t number, std::string_view value) {
-  return varint(number * 8 + 2) + varint(value.size()) + std::string(value);
 }
 
 // Numbers of the fields.

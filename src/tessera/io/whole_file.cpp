@@ -114,6 +114,13 @@ void check_writable(const std::string& key, const fs::path& path) {
     throw ConfigError(key, path.string(), problem);
 }
 
+void make_directory(const std::string& key, const fs::path& path) {
+  std::error_code error;
+  fs::create_directories(path, error);
+  if (error || !fs::is_directory(path, error))
+    throw ConfigError(key, path.string(), "must be a directory that exists or can be created");
+}
+
 void write_whole(const fs::path& path, const std::function<void(std::ostream&)>& write) {
   std::string problem = why_unwritable(path);
   if (problem.empty()) {

@@ -25,6 +25,9 @@ std::string read_text(const std::filesystem::path& path, Size most_bytes = 1 << 
 /// Creates nothing, so that bad input leaves no files.
 void check_writable(const std::string& key, const std::filesystem::path& path);
 
+/// Makes a directory and those above it. Throws ConfigError for `key` if it cannot.
+void make_directory(const std::string& key, const std::filesystem::path& path);
+
 /// Writes a file completely or not at all: `write` fills a temporary file in the same directory,
 /// which is then renamed. Follows symbolic links, also to a file that does not exist yet. Throws
 /// Error (usage) with the system's reason, or if the path exists and is no regular file.
