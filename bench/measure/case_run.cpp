@@ -134,7 +134,7 @@ class TypedCaseRun final : public CaseRun {
       mine = timer.trace();
     }
     mine.add_memory(measured_bytes(), memory_timeline(plan(), mesh_.rank()));
-    return gather_traces(mesh_.world(), mesh_.shape(), mine);
+    return gather_traces(mesh_.world(), plan().input.mesh, mine);
   }
 
   CheckpointTimes time_checkpoints(const std::string& directory, Size checkpoints,

@@ -292,6 +292,19 @@ TEST_P(Experiments, ResumeOnAnotherMesh) {
   }
 }
 
+/// Ranks that share the only head of keys resume what others have saved, and save for them.
+TEST(ExperimentTable, KeyHeadsResumeOnAnotherMesh) {
+  Experiment model = llama();
+  model.model.transformer.kv_heads = 1;
+  const Size ways = ranks() % 2 == 0 ? 2 : 1;
+  std::vector<Experiment> meshes{on_mesh(model, {{"model", ranks()}}, "tensor"),
+                                 on_mesh(model, {{"fsdp", ranks()}}, "fsdp")};
+  for (const std::string_view strategy : {"zero1", "fsdp"})
+    meshes.push_back(on_mesh(model, {{"model", ranks() / ways}, {"fsdp", ways}}, strategy));
+  for (std::size_t m = 0; m < meshes.size(); ++m)
+    train_test::expect_resumes_like_one_rank(meshes[m], meshes[(m + 1) % meshes.size()]);
+}
+
 INSTANTIATE_TEST_SUITE_P(All, Experiments, testing::Range(std::size_t{0}, rows.size()),
                          [](const auto& info) { return std::string(rows[info.param].name); });
 

@@ -14,6 +14,7 @@
 
 #include "device_data.hpp"
 #include "engine/error_everywhere.hpp"
+#include "engine/experiment_models.hpp"
 #include "engine/strategy_support.hpp"
 
 namespace tessera {
@@ -124,7 +125,10 @@ bool has_copies(const Plan& plan, const Slot& tensor) {
   const MeshShape& mesh = plan.input.mesh;
   AxisSet along = replicating_axes(mesh) | mesh.axes_named({"model"});
   if (tensor.in_shares) along = along - shard_axes(plan.input.strategy, mesh);
-  return mesh.group_size(along - axes_of(tensor.cuts)) > 1;
+  AxisSet repeats;
+  for (const Cut& cut : tensor.cuts)
+    if (cut.repeats > 1) repeats = mesh.repeats();
+  return mesh.group_size((along - axes_of(tensor.cuts)) | repeats) > 1;
 }
 
 /// Lets one rank after another drift in each tensor. Expects that a check finds each drift of a
@@ -162,6 +166,22 @@ TEST(Replicas, EveryDriftIsFoundAndNothingElse) {
     EXPECT_EQ(plan_violation(trainer.fit(setup.data)), "");  // no false alarm
     expect_drifts_found(trainer, trainer.plan(setup.data.samples));
   });
+}
+
+TEST(Replicas, RanksOfAKeyHeadAreReplicas) {
+  const Size ranks = Communicator::world().size(), data = ranks % 2 == 0 ? 2 : 1;
+  Experiment base = train_test::llama();
+  base.model.transformer.kv_heads = 1;
+  base.training.num_epochs = 1;
+  base.training.check_replicas_every = 1;
+  for (const std::string_view strategy : {"data", "fsdp"}) {
+    SCOPED_TRACE(strategy);
+    const Experiment setup =
+        train_test::on_mesh(base, {{"model", ranks / data}, {"data", data}}, strategy);
+    Trainer<float> trainer = trainer_of<float>(setup);
+    EXPECT_EQ(plan_violation(trainer.fit(setup.data)), "");
+    expect_drifts_found(trainer, trainer.plan(setup.data.samples));
+  }
 }
 
 /// Returns the error of a training in which a rank drifts at the end of the first of three epochs,

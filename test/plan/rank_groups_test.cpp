@@ -179,6 +179,22 @@ TEST(RankGroups, FirstRankRepresentsItsGroup) {
       }
 }
 
+TEST(RankGroups, OfRanksThatShareKeys) {
+  for (const std::vector<Axis>& axes :
+       {std::vector<Axis>{{"model", 6}}, {{"model", 6}, {"fsdp", 3}}, {{"data", 3}, {"model", 6}}})
+    for (std::size_t s = 0; s < strategies.size(); ++s) {
+      PlanInput input = sharded(tutorial(axes), static_cast<Strategy>(s));
+      input.model = transformer(
+          {.context = 5, .width = 12, .heads = 6, .kv_heads = 2, .qk_norm = true, .tied = true});
+      input.loss = LossKind::cross_entropy;
+      input.clips_by_norm = true;
+      SCOPED_TRACE(testing::Message() << input.mesh.to_string() << ", " << strategies[s].name);
+      const Plan plan = make_plan(input);
+      expect_groups_right(plan);
+      expect_equal_work(plan);
+    }
+}
+
 TEST(RankGroups, OfExpertsOnTheirRanks) {
   for (const std::vector<Axis>& axes : {std::vector<Axis>{{"expert", 4}},
                                         {{"data", 2}, {"expert", 3}},

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Places of units, shares and buffers on every rank of many meshes.
+#include <algorithm>
 #include <functional>
 #include <vector>
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include "plan/plan_support.hpp"
@@ -242,6 +244,35 @@ TEST(Units, KernelsAreFactorsOfProducts) {
   input.model = fno({.grid = 8, .modes = 2, .width = 3, .layers = 1}, {.bias = false});
   input.loss = LossKind::relative_l2;
   EXPECT_EQ(others(), std::vector<std::string>{"layer1/bias"});
+}
+
+// Four ranks of `model` have two heads of keys, of 3 columns each for keys and for values.
+TEST(Units, RanksOfAKeyHeadStoreItAndSumItsGradient) {
+  PlanInput input = tutorial({{"model", 4}, {"data", 2}});
+  input.model = transformer({.width = 24, .heads = 8, .blocks = 1, .kv_heads = 2, .qk_norm = true});
+  input.loss = LossKind::cross_entropy;
+  const Plan plan = make_plan(input);
+  const MeshShape& mesh = plan.input.mesh;
+  const ParameterLayout& layout = plan.stages.front().parameters;
+  const auto parameter =
+      std::find_if(layout.parameters.begin(), layout.parameters.end(),
+                   [](const ParameterPlan& one) { return one.path == "block1/kv/kernel"; });
+  ASSERT_EQ(parameter->shape, (Shape{24, 12}));
+  for (Size rank = 0; rank < 8; ++rank) {
+    EXPECT_EQ(plan.piece(rank, *parameter), (Piece{{0, rank / 4 * 6}, {24, 6}})) << rank;
+    EXPECT_EQ(plan.is_copy(rank, *parameter), rank / 2 % 2 == 1) << rank;
+  }
+  EXPECT_EQ(layout.buckets[parameter->bucket].sums, mesh.axes_named({"data", "repeats"}));
+  EXPECT_FALSE(parameter->partial_gradient);
+  const ParameterPlan& scale =
+      *std::find_if(parameter, layout.parameters.end(),
+                    [](const ParameterPlan& one) { return one.path == "block1/kv/scale"; });
+  EXPECT_TRUE(scale.partial_gradient) << "is that of all keys";
+  EXPECT_EQ(layout.buckets[scale.bucket].sums, mesh.axes_named({"data"}));
+  EXPECT_NE(plan_test::calls_of(input).find(
+                fmt::format("data+repeats all_reduce 1 x, {} B", (24 * 6 + 6) * 4)),
+            std::string::npos)
+      << plan_test::calls_of(input);
 }
 
 TEST(Units, IncomingShareExistsOnlyWithMicrobatches) {

@@ -66,7 +66,7 @@ TEST(MeshShape, RejectsWithKeyAndValue) {
             std::string::npos);
   std::vector<Axis> many;
   for (std::size_t a = 0; a <= AxisSet::most_axes; ++a) many.push_back({"a" + std::to_string(a)});
-  EXPECT_NE(error_of([&] { MeshShape mesh(many); }).find("has more than 64 axes"),
+  EXPECT_NE(error_of([&] { MeshShape mesh(many); }).find("has more than 63 axes"),
             std::string::npos);
   EXPECT_EQ(error_of([] { MeshShape::parse("data=2,model=2", 4).require("modle"); }),
             "axis = modle: must be an axis of the mesh data=2,model=2 (nearest: model)");
@@ -85,9 +85,29 @@ TEST(AxisSet, HasAxesInTheOrderOfTheMesh) {
   EXPECT_FALSE(axes.contains(0));
 }
 
+TEST(MeshShape, NumbersNeighboursOfARun) {
+  const MeshShape mesh = MeshShape({{"model", 6}, {"data", 2}}).with_repeats("model", 3);
+  const AxisSet repeats = mesh.repeats();
+  std::vector<Size> numbers, first;
+  for (Size rank = 0; rank < 12; ++rank) {
+    numbers.push_back(mesh.coordinate(rank, repeats));
+    first.push_back(mesh.first_of_group(repeats, rank));
+  }
+  EXPECT_EQ(numbers, (std::vector<Size>{0, 0, 1, 1, 2, 2, 0, 0, 1, 1, 2, 2}));
+  EXPECT_EQ(first, (std::vector<Size>{0, 1, 0, 1, 0, 1, 6, 7, 6, 7, 6, 7}));
+  EXPECT_EQ(mesh.group_name(repeats | AxisSet{1}), "data+repeats");
+  EXPECT_EQ(mesh.axes_named({"data", "repeats"}), repeats | AxisSet{1});
+  EXPECT_EQ(mesh.group_size(repeats | AxisSet{1}), 6);
+  EXPECT_EQ(mesh.to_string(), "model=6,data=2");
+  EXPECT_TRUE((mesh.all_axes() & repeats).empty());
+  EXPECT_EQ(MeshShape({{"model", 6}}).group_size(repeats), 1);
+}
+
 TEST(MeshShape, CountsGroupMembersBelowARank) {
-  const MeshShape mesh = MeshShape::parse("pipeline=2,data=3,fsdp=2,model=2", 24);
-  for (const AxisSet axes : {AxisSet{1}, {0, 2}, {3}, {1, 3}, {}}) {
+  const MeshShape mesh =
+      MeshShape::parse("pipeline=2,data=3,fsdp=2,model=2", 24).with_repeats("data", 3);
+  for (const AxisSet axes :
+       {AxisSet{1}, {0, 2}, {3}, {1, 3}, {}, mesh.repeats(), mesh.repeats() | AxisSet{0, 3}}) {
     Size below = 0;
     for (Size rank = 0; rank <= 30; ++rank) {
       EXPECT_EQ(mesh.group_below(axes, rank), below) << rank;

@@ -47,6 +47,9 @@ TEST(Topology, TellsWhichAxesCrossNodes) {
   EXPECT_FALSE(fours.stays_inside(mesh, "data+model"));
   EXPECT_EQ(nodes_line(fours, mesh),
             "Nodes: 2 with 4 ranks each; fsdp, model stay inside a node, data crosses nodes\n");
+  const MeshShape in_pairs = MeshShape({{"model", 4}, {"data", 2}}).with_repeats("model", 2);
+  EXPECT_TRUE(fours.stays_inside(in_pairs, "data+repeats"));
+  EXPECT_FALSE(fours.stays_inside(in_pairs, "model"));
   // Ranks alternate between the nodes.
   const Topology turns(Ranks{0, 1, 0, 1, 0, 1, 0, 1});
   EXPECT_TRUE(turns.stays_inside(mesh, "data+fsdp"));

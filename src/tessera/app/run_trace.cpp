@@ -47,7 +47,7 @@ void RunTrace::write(const Plan& plan, Size measured) {
   RankTrace mine = timer_ ? timer_->trace() : RankTrace{};
   timer_.reset();
   mine.add_memory(measured, memory_timeline(plan, mesh_.rank()));
-  const std::vector<RankTrace> ranks = gather_traces(mesh_.world(), mesh_.shape(), mine);
+  const std::vector<RankTrace> ranks = gather_traces(mesh_.world(), plan.input.mesh, mine);
   collectively(mesh_.world(), [&] {
     if (!mesh_.world().is_first()) return;
     write_text(file_, chrome_trace(ranks, first_step_, mesh_.world().is_fake() ? mesh_.rank() : 0)

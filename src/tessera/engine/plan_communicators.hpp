@@ -16,7 +16,7 @@ class PlanCommunicators {
   /// Collective over the mesh, unless the mesh has already made these communicators.
   PlanCommunicators(const Plan& plan, const Mesh& mesh) {
     for (const AxisSet axes : axes_of_calls(plan)) {
-      const Communicator ranks = mesh.over(axes);
+      const Communicator ranks = mesh.over(axes, plan.input.mesh);
       // Gradients and activations are summed over powers of two of ranks (set_grains()).
       const bool in_tree = plan.input.numerics.reproducible && is_power_of_two(ranks.size());
       communicators_.emplace(axes, in_tree ? ranks.in_tree() : ranks);

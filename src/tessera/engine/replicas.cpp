@@ -48,6 +48,7 @@ std::string first_difference(const std::vector<nlohmann::json>& ranks) {
 template <class T>
 ReplicaCheck<T>::ReplicaCheck(const Plan& plan, const Mesh& mesh, const Engine<T>& engine)
     : mesh_(mesh),
+      layout_(plan.stage(mesh.rank()).parameters),
       communicators_(engine.communicators()),
       tensors_(local_tensors(plan, mesh.rank(), engine, TensorRole::parameter)),
       calls_(plan_replica_check(plan, mesh.rank())) {
@@ -68,8 +69,8 @@ bool ReplicaCheck<T>::all_equal(const CheckCall& call) const {
   const auto host_limits = Kokkos::create_mirror_view(limits_);
   for (Size i = 0; i < n; ++i) {
     const Size at = call.checksums.begin + i;
-    const Slot& slot = tensors_[at].slot;
-    const bool is_copied = (call.ranks & axes_of(slot.cuts)).empty();
+    const Size parameter = tensors_[at].slot.parameter;
+    const bool is_copied = (call.ranks - layout_.parameters[parameter].copies).empty();
     host_limits(i) = is_copied ? checksum_of(host(at)) : 0;
     host_limits(n + i) = -host_limits(i);
   }

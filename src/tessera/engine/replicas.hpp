@@ -27,6 +27,7 @@ class ReplicaCheck {
   [[noreturn]] void report(Size step) const;
 
   Mesh mesh_;
+  ParameterLayout layout_;
   PlanCommunicators communicators_;
   std::vector<LocalTensor<StateOf<T>>> tensors_;  ///< parameters, then moments
   std::vector<CheckCall> calls_;

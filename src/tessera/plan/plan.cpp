@@ -41,7 +41,8 @@ void add_state_slots(const PlanInput& input, StagePlan& stage) {
               .parameter = number++};
     for (const Cut& cut : parameter.cuts)
       for (const std::size_t axis : cut.axes)
-        slot.placements[axis] = Placement::shard(static_cast<int>(cut.dimension));
+        slot.placements[axis] =
+            Placement::shard(static_cast<int>(cut.dimension)).on_every(cut.repeats);
     const auto add = [&](TensorRole role, const std::string& suffix, bool in_shares) {
       slot.role = role;
       slot.path = parameter.path + suffix;
@@ -99,10 +100,8 @@ const StagePlan& Plan::stage(Size rank) const { return stages[stage_number(rank)
 bool Plan::is_copy(Size rank, const ParameterPlan& parameter) const {
   if (parameter.is_copy) return true;
   const AxisSet shares = stage(rank).parameters.buckets[parameter.bucket].shares.axes;
-  const AxisSet stages = input.mesh.axes_named({"pipeline"});
-  const AxisSet repeats =
-      state_axes(input.strategy, input.mesh) - stages - shares - axes_of(parameter.cuts);
-  return input.mesh.coordinate(rank, repeats) > 0;
+  const AxisSet all = state_axes(input.strategy, input.mesh) | input.mesh.repeats();
+  return input.mesh.coordinate(rank, (parameter.copies & all) - shares) > 0;
 }
 
 std::vector<LayerSpec> Plan::local_layers(Size rank, AxisSet axes) const {
@@ -172,10 +171,13 @@ Plan outline_plan(PlanInput input) {
   for (LayerSpec& layer : input.model.layers)
     layer.tiling = input.traits.tiling(input.numerics.reproducible);
   Plan plan{input, place_layers(input), {}, {}, 0};
+  for (const LayerPlacements& layer : plan.placements)
+    if (const Size repeats = layer.along("model").repeats; repeats > 1)
+      plan.input.mesh = input.mesh.with_repeats("model", repeats);
   for (const std::vector<Range>& chunks : split_into_stages(input)) {
     StagePlan& stage = plan.stages.emplace_back();
     stage.chunks = chunks;
-    stage.parameters = lay_out_parameters(input, plan.placements, chunks);
+    stage.parameters = lay_out_parameters(plan.input, plan.placements, chunks);
   }
   return plan;
 }

@@ -38,7 +38,7 @@ std::vector<CheckCall> plan_replica_check(const Plan& plan, Size rank) {
   }
   const AxisSet model = plan.input.mesh.axes_named({"model"});
   if (std::any_of(parameters.begin(), parameters.end(),
-                  [&](const ParameterPlan& p) { return (axes_of(p.cuts) & model).empty(); }))
+                  [&](const ParameterPlan& p) { return !(p.copies & model).empty(); }))
     calls.push_back({model, {0, all}});
   std::erase_if(calls, [&](const CheckCall& call) {
     return call.checksums.count == 0 || plan.input.mesh.group_size(call.ranks) == 1;

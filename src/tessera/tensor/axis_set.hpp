@@ -13,8 +13,8 @@ namespace tessera {
 /// only. Iteration visits the axes in the order of the mesh.
 class AxisSet {
  public:
-  /// The largest number of axes of a mesh.
-  static constexpr std::size_t most_axes = 64;
+  /// The largest number of axes of a mesh, without MeshShape::repeats().
+  static constexpr std::size_t most_axes = 63;
 
   constexpr AxisSet() = default;
   constexpr AxisSet(std::initializer_list<std::size_t> axes) {

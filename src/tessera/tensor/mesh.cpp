@@ -15,7 +15,7 @@ struct Mesh::State {
   std::map<AxisSet, Communicator> groups;
 
   /// Ranks of one group share the coordinates along all other axes.
-  Communicator split(AxisSet along) const {
+  Communicator split(AxisSet along, const MeshShape& shape) const {
     return world.split([&](int of) { return static_cast<int>(shape.first_of_group(along, of)); },
                        shape.group_name(along));
   }
@@ -27,7 +27,7 @@ Mesh::Mesh(const Communicator& world, MeshShape shape) {
       world, shape, world.rank(), shape.coordinates(world.rank()), world.alone("self"), {}, {}});
   for (std::size_t a = 0; a < shape.num_axes(); ++a) {
     const Axis& axis = shape.axes()[a];
-    state_->axes.push_back(axis.size == 1 ? world.alone(axis.name) : state_->split({a}));
+    state_->axes.push_back(axis.size == 1 ? world.alone(axis.name) : state_->split({a}, shape));
   }
 }
 
@@ -46,12 +46,17 @@ const Communicator& Mesh::axis(std::size_t index) const { return state_->axes.at
 Communicator Mesh::over(AxisSet axes) const {
   AxisSet along;  // the axes larger than 1
   for (const std::size_t a : axes)
-    if (state_->shape.axes()[a].size > 1) along = along | AxisSet{a};
+    if (state_->shape.axis(a).size > 1) along = along | AxisSet{a};
   if (along.empty()) return state_->self;
   if (along == AxisSet{*along.begin()}) return state_->axes[*along.begin()];
   const auto known = state_->groups.find(along);
   if (known != state_->groups.end()) return known->second;
-  return state_->groups.emplace(along, state_->split(along)).first->second;
+  return state_->groups.emplace(along, state_->split(along, state_->shape)).first->second;
+}
+
+Communicator Mesh::over(AxisSet axes, const MeshShape& shape) const {
+  const bool has_repeats = shape.group_size(axes & shape.repeats()) > 1;
+  return has_repeats ? state_->split(axes, shape) : over(axes);
 }
 
 }  // namespace tessera

@@ -33,6 +33,8 @@ class Mesh {
   /// these, row-major in the order of the mesh and named by MeshShape::group_name. The first call
   /// for a set of axes is collective over the mesh; later calls are local.
   Communicator over(AxisSet axes) const;
+  /// The same for `shape`, this mesh with_repeats(). Over repeats(), each call is the first one.
+  Communicator over(AxisSet axes, const MeshShape& shape) const;
   Communicator over(const std::vector<std::string_view>& names) const {
     return over(shape().axes_named(names));
   }

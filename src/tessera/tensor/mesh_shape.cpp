@@ -111,7 +111,8 @@ std::vector<Axis> parse_axes(std::string_view text) {
   return axes;
 }
 
-MeshShape::MeshShape(std::vector<Axis> axes) : axes_(std::move(axes)), strides_(axes_.size()) {
+MeshShape::MeshShape(std::vector<Axis> axes)
+    : axes_(std::move(axes)), strides_(axes_.size() + 1, 1) {
   check_axes(axes_, false);
   num_ranks_ = product(axes_);
   Size stride = 1;
@@ -148,6 +149,13 @@ MeshShape MeshShape::fit(std::vector<Axis> axes, const Topology& topology) {
   return MeshShape(std::move(axes));
 }
 
+MeshShape MeshShape::with_repeats(std::string_view axis, Size size) const {
+  MeshShape mesh = *this;
+  mesh.repeats_.size = size;
+  if (const auto along = find(axis)) mesh.strides_.back() = strides_[*along];
+  return mesh;
+}
+
 std::vector<std::string> MeshShape::axis_names() const {
   std::vector<std::string> names;
   for (const Axis& axis : axes_) names.push_back(axis.name);
@@ -155,9 +163,8 @@ std::vector<std::string> MeshShape::axis_names() const {
 }
 
 std::optional<std::size_t> MeshShape::find(std::string_view name) const {
-  for (std::size_t a = 0; a < axes_.size(); ++a) {
-    if (axes_[a].name == name) return a;
-  }
+  for (std::size_t a = 0; a <= axes_.size(); ++a)
+    if (axis(a).name == name && (a < axes_.size() || repeats_.size > 1)) return a;
   return std::nullopt;
 }
 
@@ -171,7 +178,7 @@ std::size_t MeshShape::require(std::string_view name, std::string_view key) cons
 
 Size MeshShape::size_of(std::string_view name) const {
   const auto a = find(name);
-  return a ? axes_[*a].size : 1;
+  return a ? axis(*a).size : 1;
 }
 
 AxisSet MeshShape::all_axes() const {
@@ -190,18 +197,18 @@ AxisSet MeshShape::axes_named(const std::vector<std::string_view>& names) const 
 std::string MeshShape::group_name(AxisSet axes) const {
   std::vector<std::string> members;
   for (const std::size_t a : axes)
-    if (axes_[a].size > 1) members.push_back(axes_[a].name);
+    if (axis(a).size > 1) members.push_back(axis(a).name);
   return join(members, "+");
 }
 
 Size MeshShape::group_size(AxisSet axes) const {
   Size ranks = 1;
-  for (const std::size_t a : axes) ranks *= axes_[a].size;
+  for (const std::size_t a : axes) ranks *= axis(a).size;
   return ranks;
 }
 
 Size MeshShape::coordinate(Size rank, std::size_t axis) const {
-  return rank / strides_[axis] % axes_[axis].size;
+  return rank / strides_[axis] % this->axis(axis).size;
 }
 
 Size MeshShape::coordinate(Size rank, std::string_view axis) const {
@@ -211,7 +218,7 @@ Size MeshShape::coordinate(Size rank, std::string_view axis) const {
 
 Size MeshShape::coordinate(Size rank, AxisSet axes) const {
   Size place = 0;
-  for (const std::size_t a : axes) place = place * axes_[a].size + coordinate(rank, a);
+  for (const std::size_t a : axes) place = place * axis(a).size + coordinate(rank, a);
   return place;
 }
 
@@ -228,11 +235,15 @@ Size MeshShape::first_of_group(AxisSet axes, Size rank) const {
 
 Size MeshShape::group_below(AxisSet axes, Size rank) const {
   Size below = 0, inner = group_size(axes);
-  for (const std::size_t a : axes) {
-    inner /= axes_[a].size;
-    const Size coordinate = std::min(rank / strides_[a], axes_[a].size);
+  std::vector<std::size_t> outermost_first;
+  for (const std::size_t a : axes) outermost_first.push_back(a);
+  std::stable_sort(outermost_first.begin(), outermost_first.end(),
+                   [&](std::size_t a, std::size_t b) { return strides_[a] > strides_[b]; });
+  for (const std::size_t a : outermost_first) {
+    const Size size = axis(a).size, coordinate = std::min(rank / strides_[a], size);
+    inner /= size;
     below += coordinate * inner;
-    if (coordinate == axes_[a].size) return below;
+    if (coordinate == size) return below;
     rank -= coordinate * strides_[a];
   }
   return below + (rank > 0 ? 1 : 0);

@@ -59,9 +59,18 @@ class MeshShape {
   /// The same for a list of axes.
   static MeshShape fit(std::vector<Axis> axes, const Topology& topology);
 
+  /// Returns this mesh with one more axis, "repeats", for sets of axes: it divides the ranks along
+  /// `axis` into runs of `size` neighbours, and numbers those of a run. It is none of axes().
+  MeshShape with_repeats(std::string_view axis, Size size) const;
+  /// Returns that axis; without it, one of size 1.
+  AxisSet repeats() const { return {axes_.size()}; }
+
   Size num_ranks() const { return num_ranks_; }
   std::size_t num_axes() const { return axes_.size(); }
   const std::vector<Axis>& axes() const { return axes_; }
+  const Axis& axis(std::size_t number) const {
+    return number < axes_.size() ? axes_[number] : repeats_;
+  }
   std::vector<std::string> axis_names() const;
 
   std::optional<std::size_t> find(std::string_view name) const;
@@ -105,7 +114,8 @@ class MeshShape {
 
  private:
   std::vector<Axis> axes_;
-  std::vector<Size> strides_;
+  Axis repeats_{"repeats", 1};
+  std::vector<Size> strides_;  ///< of the axes and of repeats_
   Size num_ranks_ = 1;
 };
 

@@ -58,7 +58,7 @@ Topology Topology::of(Size ranks) const {
 
 bool Topology::stays_inside(const MeshShape& mesh, std::size_t axis) const {
   // Groups along the axis together fill runs of `run` neighbouring ranks.
-  const Size stride = mesh.stride(axis), run = stride * mesh.axes()[axis].size;
+  const Size stride = mesh.stride(axis), run = stride * mesh.axis(axis).size;
   if (block_ > 0) return block_ == ranks_ || block_ % run == 0 || run == stride;
   for (Size rank = stride; rank < ranks_; ++rank)
     if (mesh.coordinate(rank, axis) > 0 &&

@@ -70,23 +70,11 @@ bool keeps_input(const LayerSpec& layer) {
   return needs_preactivation(pointwise_activation(layer));
 }
 
-/// Returns true if the rank stores more biases than those of its columns.
-bool stores_more(const LayerSpec& layer) {
-  return !layer.parameters.empty() && layer.parameters[0].shape[0] > layer.out();
-}
-
-/// Returns the first bias of the rank's columns, or its gradient; null without biases.
-template <class E>
-E* own_bias(const LayerSpec& layer, const Vector<E>& stored) {
-  E* const first = data_or_null(stored);
-  return first != nullptr && stores_more(layer) ? first + layer.first_column() : first;
-}
-
 template <class T>
 void pointwise_forward(const LayerCall<T>& call) {
   const Matrix<const T>& x = call.inputs[0];
   const Size rows = call.output.extent(0), cols = call.output.extent(1);
-  const T* const bias = own_bias(call.layer, call.parameters[0]);
+  const T* const bias = data_or_null(call.parameters[0]);
   const Activation activation = pointwise_activation(call.layer);
   const bool is_copy_in_place =
       activation == Activation::identity && !bias && x.data() == call.output.data();
@@ -101,15 +89,13 @@ template <class T>
 void pointwise_backward(const LayerCall<T>& call) {
   const Activation activation = pointwise_activation(call.layer);
   const Size rows = call.output_gradient.extent(0), cols = call.output_gradient.extent(1);
-  StateOf<T>* const dbias = own_bias(call.layer, call.parameter_gradients[0]);
-  if (dbias != nullptr && stores_more(call.layer) && !call.add_parameter_gradients)
-    Kokkos::deep_copy(ExecSpace(), call.parameter_gradients[0], StateOf<T>(0));
+  StateOf<T>* const dbias = data_or_null(call.parameter_gradients[0]);
   if (cols == 0 || (!dbias && activation == Activation::identity)) return;
   const Matrix<const T> saved =
       needs_preactivation(activation) ? call.inputs[0] : Matrix<const T>(call.output);
   detail::with_activation(activation, [&](auto a) {
     constexpr Activation of = decltype(a)::value;
-    activate_backward<of>(rows, cols, saved.data(), own_bias(call.layer, call.parameters[0]),
+    activate_backward<of>(rows, cols, saved.data(), data_or_null(call.parameters[0]),
                           call.output_gradient.data(),
                           of == Activation::identity ? nullptr : call.input_gradients[0].data(),
                           dbias, call.add_parameter_gradients);

@@ -186,15 +186,10 @@ class Chooser {
     const Size ranks = input_.mesh.size_of("model"),
                count = key.may_repeat ? key.value : layer.total(along.split[0]);
     if (count % ranks == 0 || repeats_of(layer, along) > 1) return;
-    if (key.may_repeat)
-      throw ConfigError(key.name, std::to_string(key.value),
-                        "must be a multiple of the {} ranks of the mesh axis model, or divide them "
-                        "evenly",
-                        ranks);
     throw ConfigError(key.name, std::to_string(key.value),
-                      "{}must be a multiple of the {} ranks of the mesh axis model",
+                      "{}must be a multiple of the {} ranks of the mesh axis model{}",
                       count == key.value ? "" : fmt::format("makes {} {}, which ", count, key.noun),
-                      ranks);
+                      ranks, key.may_repeat ? ", or divide them evenly" : "");
   }
 
   /// Returns the number of ranks that have the same groups of columns: several, if there are more
@@ -206,9 +201,9 @@ class Chooser {
     return repeats ? ranks / groups : 1;
   }
 
-  /// Places groups of columns on several ranks each, if there are more ranks than groups. Every
-  /// rank stores the parameters of all groups, reads its own, and has a term of their gradients.
-  /// The ranks of a group split its index u, which numbers the queries of a key.
+  /// Places groups of columns on several ranks each, if there are more ranks than groups. The ranks
+  /// of a group store its parameters, and each has a term of their gradients. They split its index
+  /// u, which numbers the queries of a key.
   void repeat_groups(const LayerSpec& layer, Layout& along) const {
     along.repeats = repeats_of(layer, along);
     if (along.repeats == 1) return;
@@ -223,10 +218,7 @@ class Chooser {
     }
     repeat(along.output, expression.output);
     repeat(along.output_gradient, expression.output);
-    for (std::size_t p = 0; p < layer.parameters.size(); ++p) {
-      along.parameters[p] = Placement::replicate();
-      along.parameter_gradients[p] = Placement::partial();
-    }
+    for (Placement& parameter : along.parameters) repeat(parameter, "");
   }
 
   /// Checks that balanced splits cut all tensors of the layer at the same values of the index.

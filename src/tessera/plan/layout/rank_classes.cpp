@@ -65,7 +65,13 @@ void AxisClasses::separate(AxisSet axes) {
     for (Size c = 1; c < mesh_->axes()[axis].size; ++c) begins_[axis].insert(c);
 }
 
+/// Ranks of `model` that share a part are one class each.
+AxisClasses::AxisClasses(const MeshShape& mesh) : mesh_(&mesh), begins_(mesh.num_axes(), {0}) {
+  if (mesh.group_size(mesh.repeats()) > 1) separate(mesh.axes_named({"model"}));
+}
+
 void AxisClasses::cut(AxisSet axes, Size place) {
+  axes = axes - mesh_->repeats();
   Size inner = mesh_->group_size(axes);  // ranks of the group with equal coordinates so far
   if (place >= inner) return;
   for (const std::size_t axis : axes) {
@@ -94,7 +100,7 @@ std::vector<std::set<Size>> AxisClasses::cut_pieces(const Shape& shape, const Cu
     if (of.shift > 0) separate(of.axes);
     std::set<Size> counts;
     for (const Size whole : extents[of.dimension]) {
-      cut(of.axes, whole / of.unit % parts * of.repeats);
+      cut(of.axes, whole / of.unit % parts);
       const Split split{whole / of.unit, parts, of.unit};
       counts.insert({split.count(0), split.count(parts - 1)});
     }
@@ -120,7 +126,7 @@ RankClasses::RankClasses(const AxisClasses& of) : ranks_(of.mesh()), classes_(of
     begins_.emplace_back(begins.begin(), begins.end()).push_back(axes[a].size);
     axes[a].size = static_cast<Size>(begins.size());
   }
-  classes_ = MeshShape(axes);
+  classes_ = MeshShape(axes).with_repeats("model", ranks_.group_size(ranks_.repeats()));
 }
 
 Range RankClasses::coordinates(Size number, std::size_t axis) const {
@@ -142,7 +148,7 @@ Size RankClasses::class_along(std::size_t axis, Size rank) const {
 
 Size RankClasses::group_size(Size number, AxisSet axes) const {
   Size ranks = 1;
-  for (const std::size_t a : axes) ranks *= coordinates(number, a).count;
+  for (const std::size_t a : axes - ranks_.repeats()) ranks *= coordinates(number, a).count;
   return ranks;
 }
 

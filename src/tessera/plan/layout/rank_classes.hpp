@@ -21,7 +21,7 @@ namespace tessera {
 /// coordinates, and the number of classes depends on the tensors, not on the number of ranks.
 class AxisClasses {
  public:
-  explicit AxisClasses(const MeshShape& mesh) : mesh_(&mesh), begins_(mesh.num_axes(), {0}) {}
+  explicit AxisClasses(const MeshShape& mesh);
 
   /// Makes each coordinate of these axes a class.
   void separate(AxisSet axes);

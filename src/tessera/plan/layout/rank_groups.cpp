@@ -42,7 +42,6 @@ void cut_activations(AxisClasses& classes, const Plan& plan, const std::set<Size
       if (slot.parameter >= 0) continue;
       const Placement along = placement_along("model", slot.placements, input.mesh);
       if (!along.is_shard()) continue;
-      if (along.repeats() > 1) continue;  // parts of equal size
       if (along.dim() > 0) {
         extents.insert(slot.shape[along.dim()] / along.unit());
         continue;

@@ -52,9 +52,10 @@ Cuts cuts_of_parameter(const MeshShape& mesh, const LayerSpec& layer,
     const Layout& along = placements.axes[a];
     if (!along.parameters[p].is_shard()) continue;
     const auto dimension = static_cast<std::size_t>(along.parameters[p].dim());
-    cuts.push_back({dimension,
-                    {*mesh.find(mesh_axes[a].name)},
-                    layer.parameters[p].shape[dimension] / layer.total(along.split[0])});
+    cuts.push_back({.dimension = dimension,
+                    .axes = {*mesh.find(mesh_axes[a].name)},
+                    .unit = layer.parameters[p].shape[dimension] / layer.total(along.split[0]),
+                    .repeats = along.repeats});
   }
   return cuts;
 }
@@ -62,15 +63,21 @@ Cuts cuts_of_parameter(const MeshShape& mesh, const LayerSpec& layer,
 void add_parameters(ParameterLayout& plan, const PlanInput& input, Size l,
                     const LayerPlacements& placements) {
   const LayerSpec& layer = input.model.layers[l];
-  if (layer.parameters.empty()) return;
-  if (plan.units.empty() || plan.units.back().name != layer.unit)
-    plan.units.push_back({layer.unit, {static_cast<Size>(plan.parameters.size()), 0}, {l, 0}});
-  UnitPlan& unit = plan.units.back();
-  unit.layers.count = l + 1 - unit.layers.begin;
-  unit.is_tied = unit.is_tied || input.tied_layer() == l;
   for (std::size_t p = 0; p < layer.parameters.size(); ++p) {
     const Shape& shape = layer.parameters[p].shape;
     Cuts cuts = cuts_of_parameter(input.mesh, layer, placements, p);
+    AxisSet sums = replicating_axes(input.mesh) - axes_of(cuts);
+    if (std::any_of(cuts.begin(), cuts.end(), [](const Cut& cut) { return cut.repeats > 1; }))
+      sums = sums | input.mesh.repeats();
+    if (plan.units.empty() || plan.units.back().name != layer.unit ||
+        plan.units.back().sums != sums)
+      plan.units.push_back({.name = layer.unit,
+                            .parameters = {static_cast<Size>(plan.parameters.size()), 0},
+                            .layers = {l, 0},
+                            .sums = sums});
+    UnitPlan& unit = plan.units.back();
+    unit.layers.count = l + 1 - unit.layers.begin;
+    unit.is_tied = unit.is_tied || input.tied_layer() == l;
     const Size room = num_elements(piece(shape, cuts, input.mesh, 0).extent);
     plan.parameters.push_back(
         {.path = path_of(layer, layer.parameters[p]),
@@ -80,10 +87,10 @@ void add_parameters(ParameterLayout& plan, const PlanInput& input, Size l,
          .partial_gradient = placements.along("model").parameter_gradients[p].is_partial(),
          .is_kernel = is_kernel(layer, p),
          .sign_rate = layer.parameters[p].sign_rate,
-         .cuts = std::move(cuts),
+         .cuts = cuts,
+         .copies = sums | (input.mesh.axes_named({"model"}) - axes_of(cuts)),
          .place = {0, room}});
     unit.place.count += room;
-    unit.sums = replicating_axes(input.mesh) - axes_of(plan.parameters.back().cuts);
     ++unit.parameters.count;
   }
 }

@@ -35,6 +35,7 @@ struct ParameterPlan {
   bool is_copy = false;  ///< the first stage has the parameter too (UnitPlan::is_tied)
   double sign_rate = 0;  ///< ParameterSpec::sign_rate
   Cuts cuts{};           ///< by the axes that split the layer, `model` first
+  AxisSet copies{};      ///< the axes along which ranks hold the same piece
   Range place{};         ///< elements with padding, counted from the start of the bucket
   Size bucket = 0;
 };
@@ -48,7 +49,9 @@ struct UnitPlan {
   /// From the first to the last element whose gradient is also reduced over `model`
   /// (ParameterPlan::partial_gradient), counted from the start of the bucket.
   Range partial_gradients{};
-  AxisSet sums{};  ///< the axes over which gradients are summed; none splits its parameters
+  /// The axes over which gradients are summed; none splits its parameters. MeshShape::repeats() is
+  /// one of them if ranks of `model` repeat a part (Layout::repeats).
+  AxisSet sums{};
   Size bucket = 0;
   /// A later layer uses its first parameter too (LayerSpec::tied_to). If that layer is on another
   /// stage, it has a copy of the unit there. The unit has a bucket of its own.
