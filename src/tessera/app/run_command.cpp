@@ -196,7 +196,7 @@ std::string checkpoint_to_resume(const Communicator& world, const Config& config
   if (!agreed.empty())
     state_to_resume(agreed, world, config);
   else if (const std::string& weights = config.checkpoint.init_from; !weights.empty())
-    check_initial_weights(weights, world, config);
+    const InitialWeights checked(weights, world, config);
   return agreed;
 }
 

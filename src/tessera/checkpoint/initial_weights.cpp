@@ -65,6 +65,8 @@ std::vector<std::string> files_of(const std::string& file) {
   return {paths.begin(), paths.end()};
 }
 
+}  // namespace
+
 /// The arrays of several files, open for reading.
 struct WeightFiles {
   std::deque<SafetensorsFile> files;
@@ -79,6 +81,8 @@ struct WeightFiles {
   }
   const std::string& path() const { return files.front().path(); }
 };
+
+namespace {
 
 /// Returns the parameters of a model as they are in files with names that `make` gives them.
 template <class Make>
@@ -162,35 +166,28 @@ std::vector<TensorSource> sources_in(WeightFiles& from, const Config& config,
 
 }  // namespace
 
-void check_initial_weights(const std::string& path, const Communicator& ranks,
-                           const Config& config) {
+InitialWeights::InitialWeights(const std::string& path, const Communicator& ranks,
+                               const Config& config) {
   const std::string file = collectively(ranks, [&] { return main_file(path); });
   check_same_contents(file, ranks);
-  const auto files = collectively(ranks, [&] {
-    const std::vector<std::string> all = files_of(file);
-    WeightFiles from(all);
-    sources_in(from, config, make_model(config));
-    return all;
+  const auto paths = collectively(ranks, [&] {
+    files_ = std::make_shared<WeightFiles>(files_of(file));
+    sources_ = sources_in(*files_, config, make_model(config));
+    return files_of(file);
   });
-  for (const std::string& one : files)
+  for (const std::string& one : paths)
     if (one != file) check_same_contents(one, ranks);
 }
 
 template <class T>
-Size read_initial_weights(const std::string& path, const Communicator& ranks, const Config& config,
-                          Engine<T>& engine) {
-  std::optional<WeightFiles> from;
-  const std::vector<TensorSource> sources = collectively(ranks, [&] {
-    return sources_in(from.emplace(files_of(main_file(path))), config, engine.plan().input.model);
-  });
-  const Size bytes = read_tensors(sources, ranks, engine);
+Size InitialWeights::read(const Communicator& ranks, Engine<T>& engine) const {
+  const Size bytes = read_tensors(sources_, ranks, engine);
   engine.resume(0, engine.loss_scale().state(), {});  // renews copies of the parameters
   return bytes;
 }
 
-#define TESSERA_INSTANTIATE(T)                                                               \
-  template Size read_initial_weights(const std::string&, const Communicator&, const Config&, \
-                                     Engine<T>&);
+#define TESSERA_INSTANTIATE(T) \
+  template Size InitialWeights::read(const Communicator&, Engine<T>&) const;
 TESSERA_FOR_COMPUTE_TYPES(TESSERA_INSTANTIATE)
 #undef TESSERA_INSTANTIATE
 

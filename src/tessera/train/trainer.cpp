@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <optional>
 #include <utility>
 
 #include <fmt/format.h>
@@ -185,8 +186,8 @@ TrainingMetrics Trainer<T>::train(const Plan& plan, const MakeData& make_data,
     continued_->step = session_->steps();
   }
   const std::string& weights = checkpointing_.config.init_from;
-  const bool reads_weights = !session_ && path.empty() && !weights.empty();
-  if (reads_weights) check_initial_weights(weights, world_, config_);
+  std::optional<InitialWeights> initial;
+  if (!session_ && path.empty() && !weights.empty()) initial.emplace(weights, world_, config_);
   // Unlocks the directory, also after an error.
   const Release release{saves_};
   if (checkpointing_.config.enabled()) open_saves();
@@ -199,10 +200,11 @@ TrainingMetrics Trainer<T>::train(const Plan& plan, const MakeData& make_data,
 
   try {
     if (!path.empty()) read_checkpoint(path, state, metrics);
-    if (reads_weights) {
-      read_initial_weights(weights, Communicator::world(config_.comm), config_, session_->engine());
+    if (initial) {
+      initial->read(Communicator::world(config_.comm), session_->engine());
       ReplicaCheck<T>(session_->plan(), mesh_, session_->engine())(0);  // nodes may differ in files
       metrics.init_from = weights;
+      initial.reset();
     }
   } catch (const Error&) {
     reset();  // it has a part of the file
