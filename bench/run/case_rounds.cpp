@@ -31,8 +31,8 @@ CaseRounds::CaseRounds(const Case& point, LaunchState& launch, const References&
   const Machine* const machine = launch.machine(point_);
   if (machine == nullptr) return;
   const Plan on_machine = plan_of(point_.config, point_.ranks(), machine->traits());
-  result_.prediction = prediction_of(simulate(on_machine, cost_on(*machine, on_machine)),
-                                     machine->name, launch.is_oversubscribed(point_));
+  result_.prediction = prediction_of(simulate(on_machine, *machine), machine->name,
+                                     launch.is_oversubscribed(point_));
 }
 
 End CaseRounds::end_line() const {

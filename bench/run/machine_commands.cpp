@@ -70,7 +70,7 @@ void simulate_case(const Case& point, const Study& study, const Machine& machine
                       "cannot be simulated: a machine file does not describe threads");
   const Plan plan = plan_of(point.config, point.ranks(), machine.traits());
   if (!add_plan(result, plan, study.limits)) return;
-  const SimulatedStep step = simulate(plan, cost_on(machine, plan));
+  const SimulatedStep step = simulate(plan, machine);
   const Breakdown breakdown = breakdown_of(step);
   result.step_seconds = {statistics_of({step.step_seconds}), study.measure.warm_up};
   result.samples_per_second = static_cast<double>(point.batch()) / step.step_seconds;

@@ -66,6 +66,15 @@ succeeds plan "$inputs/transformer_large.toml" --mesh data=64 --strategy data --
 expect_json /device gpu /emulates_products false
 expect_json /memory/0/bytes/scratch $((4 * 16 * (3 * 1024 * 1024 + 3 * 1024 * 64)))
 grep -q "launches of kernels" "$out" || fail "has no row for launches"
+expect_line "  all_reduce on data .* % +[0-9]+ x [0-9.]+ [mu]s" "[0-9.]+ TFLOP/s per rank: MFU [0-9.]+ % of the 700 TFLOP/s that products reach"
+expect_json /predicted/calls/0/operation all_reduce /predicted/software/attention fused
+
+# A vendor's peak, and facts about another program.
+{ cat "$inputs/machines/gpu_cluster.toml"
+  printf '[machine.peak_flops_per_second]\nbfloat16 = 9.89e14\n[software]\nattention = "scores_in_memory"\n'; } > "$here/other.toml"
+succeeds plan "$inputs/transformer_large.toml" --mesh data=64 --strategy data --json out.json --machine other.toml
+expect_line "[0-9.]+ TFLOP/s per rank: MFU [0-9.]+ % of the vendor's 989 TFLOP/s, [0-9.]+ % of the 700 TFLOP/s that products reach" \
+  'Seconds of another program than Tessera: \{"attention":"scores_in_memory",.*'
 begin plan-for-this-build
 succeeds plan "$inputs/tutorial.toml"
 expect_line "Plan for the device of this build, [cg]pu; --machine FILE plans for a machine"

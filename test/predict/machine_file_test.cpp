@@ -70,6 +70,37 @@ TEST(MachineFile, IsReadAndWritten) {
   EXPECT_EQ(machine_as_toml(again), text);
 }
 
+TEST(MachineFile, HasTablesByTypeCallAndSide) {
+  const TemporaryDirectory folder;
+  std::string text = small_machine;
+  text.erase(text.find("overlap = 0.5\n"), 14);
+  text.erase(text.find("half_rate_side = 20.0\n"), 22);
+  text += R"([machine.peak_flops_per_second]
+float32 = 2e10
+[machine.overlap]
+messages = 1.0
+gradients = 0.25
+[machine.side_efficiency]
+64 = 0.25
+1024 = 0.9
+[software]
+attention = "scores_in_memory"
+stage_messages = "scattered"
+block_recomputation = "whole"
+)";
+  const Machine machine = load_machine(folder.write("small.toml", text));
+  EXPECT_EQ(machine.peak_flops_per_second.at("float32"), 2e10);
+  EXPECT_EQ(machine.hidden(Operation::reduce_scatter), 0.25);
+  EXPECT_EQ(machine.side_efficiency.at(1024), 0.9);
+  EXPECT_EQ(machine.software.block_recomputation, BlockRecomputation::whole);
+  const std::string written = machine_as_toml(machine);
+  const Machine again = load_machine(folder.write("again.toml", written));
+  EXPECT_EQ(again.overlaps, machine.overlaps);
+  EXPECT_EQ(again.side_efficiency, machine.side_efficiency);
+  EXPECT_EQ(again.software, machine.software);
+  EXPECT_EQ(machine_as_toml(again), written);
+}
+
 TEST(MachineFile, ShippedFilesAreRead) {
   for (const char* name : {"cpu_cluster", "gpu_cluster"}) {
     const Machine machine = load_machine(fmt::format("{}/machines/{}.toml", TESSERA_INPUTS, name));
@@ -111,6 +142,15 @@ TEST(MachineFile, RejectsInvalidKeysAndValues) {
          "float64, bfloat16, float16, tf32; did you mean float32?"},
         {"ranks = 12", "ranks = 3",
          "network.ranks = 3: must be a multiple of the 2 ranks of the inner level"},
+        {"[[cache]]", "[machine.side_efficiency]\nwide = 0.5\n[[cache]]",
+         "machine.side_efficiency.wide = 0.5: the side must be a positive integer"},
+        {"[[cache]]", "[machine.side_efficiency]\n64 = 0.5\n[[cache]]",
+         "machine.half_rate_side = 20.0: must be 0 with [machine.side_efficiency]"},
+        {"overlap = 0.5\n", "overlap = {sends = 0.5}\n",
+         "machine.overlap.sends = 0.5: the call must be one of messages, gradients, gathers"},
+        {"[[cache]]", "[software]\nattention = \"flash\"\n[[cache]]",
+         "software.attention = \"flash\": must be one of fused, scores_in_memory, "
+         "scores_and_dropout"},
         {"ranks = 2\n", "ranks = \"two\"\n", "network.ranks = \"two\": must be an integer"},
         {"memory_bytes = 1_000_000", "", "machine.memory_bytes is missing"},
         {"[[network]]\nname = \"node\"", "[other]\nname = \"node\"", "other."}})

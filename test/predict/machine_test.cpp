@@ -131,9 +131,22 @@ TEST(Machine, KernelsAreBoundByFlopsOrBytes) {
         {{.kernels = 5}, 5e-6},
         {{.kernels = 5, .block_bytes = 4000}, 4.5e-5},
         // Arithmetic of narrow products, and of functions.
-        {{.flops = 3e9, .flops_by_side = 3e9 / 40}, 4.5 + 1e-6},
-        {{.flops = 3e9, .flops_by_side = 3e9 / 40, .functions = 5e8}, 5 + 1e-6}})
+        {{.flops = 3e9, .flops_of_side = {{40, 3e9}}}, 4.5 + 1e-6},
+        {{.flops = 3e9, .flops_of_side = {{40, 3e9}}, .functions = 5e8}, 5 + 1e-6}})
     EXPECT_DOUBLE_EQ(cost_on(exact, plan)(work).seconds, seconds);
+}
+
+// Linear in the logarithm of the side, and constant beyond the table.
+TEST(Machine, ProductsReachTheRateOfTheirSide) {
+  Machine machine = small_cluster();
+  machine.side_efficiency = {{64, 0.2}, {1024, 1.0}};
+  EXPECT_DOUBLE_EQ(1 / machine.slowdown(8), 0.2);
+  EXPECT_DOUBLE_EQ(1 / machine.slowdown(64), 0.2);
+  EXPECT_DOUBLE_EQ(1 / machine.slowdown(256), 0.6);
+  EXPECT_DOUBLE_EQ(1 / machine.slowdown(5000), 1);
+  const Plan plan = make_plan(three_on("data=1", 1, Strategy::data));
+  const Work work{.flops = 3e9, .flops_of_side = {{8, 1e9}, {2048, 2e9}}};
+  EXPECT_DOUBLE_EQ(cost_on(machine, plan)(work).seconds, 5 + 2 + 1e-6);
 }
 
 TEST(Machine, KernelsReachTheRateOfTheSmallestCacheThatHoldsAStep) {
@@ -193,6 +206,11 @@ TEST(Machine, OnlyPartOfACallIsHidden) {
   const Cost cost = cost_on(machine, plan)(call({0}, Operation::all_gather, 2e9));
   EXPECT_DOUBLE_EQ(cost.seconds, 1e-6 + 1);
   EXPECT_DOUBLE_EQ(cost.exposed, 0.25 * cost.seconds);
+  machine.overlaps = {{"gathers", 1.0}, {"messages", 0.5}};
+  const CostOf by_call = cost_on(machine, plan);
+  EXPECT_DOUBLE_EQ(by_call(call({0}, Operation::all_gather, 2e9)).exposed, 0);
+  EXPECT_DOUBLE_EQ(by_call(call({0}, Operation::all_reduce, 1e9)).exposed, 0.25 * cost.seconds);
+  EXPECT_DOUBLE_EQ(machine.hidden(Operation::receive), 0.5);
 }
 
 TEST(Machine, RejectsMissingRanksAndTypes) {
@@ -234,6 +252,74 @@ TEST(Work, OfAttentionRepeatsTheScoresInBackward) {
   const double elements = (2 * 7 * 5 + 7 * 7) * 6;  // of a product: two blocks of rows, and scores
   EXPECT_DOUBLE_EQ(forward.block_bytes, 2 * 4 * elements);
   EXPECT_DOUBLE_EQ(backward.block_bytes, 5 * 4 * elements);
+}
+
+/// Returns the sum over the work of a step on rank 0 of a program.
+template <class Number>
+double sum_of_work(const Plan& plan, const Software& software, const Number& number) {
+  const WorkSizes sizes = work_sizes(plan, 0, software);
+  double sum = 0;
+  for (const auto& [action, microbatch] : plan.stages.front().actions)
+    for (const Work& work : work_of(action, microbatch, plan, sizes)) sum += number(work);
+  return sum;
+}
+
+/// Returns a transformer of three blocks on a mesh, in bfloat16, with recomputed blocks.
+Plan three_blocks(const std::string& mesh, Size ranks) {
+  PlanInput input = three_on(mesh, ranks, Strategy::data);
+  input.model =
+      transformer({.context = 8, .width = 16, .heads = 4, .blocks = 3, .inner_width = 64});
+  input.batch_size = input.samples = 6;
+  input.compute_type = DType::bfloat16;
+  input.activation_checkpointing.what = Recomputed::block;
+  return make_plan(input);
+}
+
+// Scores of 3 blocks, 6 samples, 4 heads and 8 x 8 positions; heads have 4 columns.
+TEST(Software, WritesScoresAndReadsThem) {
+  const Plan plan = three_blocks("data=1", 1);
+  const auto more = [&](AttentionScores scores, double Work::*what) {
+    const auto number = [&](const Work& work) { return work.*what; };
+    return sum_of_work(plan, {.attention = scores}, number) - sum_of_work(plan, {}, number);
+  };
+  const double scores = 3 * 6 * 4 * 8 * 8;
+  // Recomputed scores are written twice, and nothing is repeated in the backward pass.
+  EXPECT_DOUBLE_EQ(more(AttentionScores::scores_in_memory, &Work::flops), -2 * 4 * scores);
+  const double bytes = scores * 2 * (2 * (2 + 2) + 4 + 3);
+  EXPECT_DOUBLE_EQ(more(AttentionScores::scores_in_memory, &Work::bytes), bytes);
+  EXPECT_DOUBLE_EQ(more(AttentionScores::scores_and_dropout, &Work::bytes),
+                   bytes + 3 * scores * (2 * 2 + 1));
+}
+
+// The plan repeats all of a block but the last product and what follows it.
+TEST(Software, RecomputesWholeBlocks) {
+  const Plan plan = three_blocks("model=2", 2);
+  const Software whole{.block_recomputation = BlockRecomputation::whole};
+  const auto flops = [](const Work& work) { return work.flops; };
+  const double again = 2 * 6 * 8 * 16 * (4 * 16) / 2.0;  // of a rank and block
+  EXPECT_DOUBLE_EQ(sum_of_work(plan, whole, flops) - sum_of_work(plan, {}, flops), 3 * again);
+  const auto sums = [](const Work& work) {
+    return work.call && work.call->operation == Operation::all_reduce &&
+           work.call->what == "activations";
+  };
+  EXPECT_EQ(sum_of_work(plan, whole, sums) - sum_of_work(plan, {}, sums), 3);
+}
+
+// Two tensors of 6 x 8 x 16 cross the boundary of stages inside a block, and their gradients.
+TEST(Software, ScattersMessages) {
+  const Plan plan = three_blocks("pipeline=2,model=2", 4);
+  const Software scattered{.stage_messages = BoundaryMessages::scattered};
+  const auto bytes_of = [](Operation operation) {
+    return [=](const Work& work) {
+      return work.call && work.call->operation == operation ? work.bytes : 0;
+    };
+  };
+  const double whole = 2 * 6 * 8 * 16 * 2;
+  EXPECT_DOUBLE_EQ(sum_of_work(plan, {}, bytes_of(Operation::receive)), whole);
+  EXPECT_DOUBLE_EQ(sum_of_work(plan, scattered, bytes_of(Operation::receive)), whole / 2);
+  EXPECT_DOUBLE_EQ(sum_of_work(plan, scattered, bytes_of(Operation::all_gather)) -
+                       sum_of_work(plan, {}, bytes_of(Operation::all_gather)),
+                   whole);
 }
 
 // Kernels, and matrices of cosines and sines, are not blocks of wider matrices.

@@ -85,6 +85,7 @@ TEST(Simulate, ReductionsThatOverlapFollowEachOther) {
   const SimulatedStep hidden = simulated(input, cost(0));
   EXPECT_DOUBLE_EQ(hidden.step_seconds, 1 + 3 + 3);
   EXPECT_DOUBLE_EQ(hidden.communication(), 5) << "one second is hidden by the other product";
+  EXPECT_DOUBLE_EQ(hidden.calls.at(0).lasting, 6);
   EXPECT_DOUBLE_EQ(simulated(input, cost(3)).step_seconds, 1 + 1 + 3 + 3) << "nothing is hidden";
   EXPECT_DOUBLE_EQ(simulated(input, cost(1)).step_seconds, 1 + 3 + 3);
   input.overlap = false;

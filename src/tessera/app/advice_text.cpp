@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <array>
+#include <cmath>
 
 #include <fmt/format.h>
 
 #include <tessera/app/advice_text.hpp>
 #include <tessera/base/text.hpp>
 #include <tessera/config/settings.hpp>
+#include <tessera/predict/machine_file.hpp>
 
 namespace tessera {
 namespace {
@@ -59,21 +61,57 @@ nlohmann::json json_of(const Candidate& one) {
 }  // namespace
 
 std::string step_text(const Plan& plan, const Machine& machine, const SimulatedStep& step) {
-  const auto rate = [&](Size per_step) {
-    return with_thousands(static_cast<Size>(static_cast<double>(per_step) / step.step_seconds));
+  const nlohmann::json rates = step_json(plan, machine, step);
+  const auto rate = [&](const char* name) {
+    const double value = rates[name];
+    return value < 1000 ? fmt::format("{:.3g}", value) : with_thousands(std::llround(value));
   };
-  const Size samples = plan.input.batch_size, positions = plan.input.model.input_positions;
   std::string text = fmt::format(
-      "\nPredicted for machine {}: {} per step, {} samples/s{}, MFU {:.1f} % of {}\n", machine.name,
-      human_seconds(step.step_seconds), rate(samples),
-      plan.input.model.classes > 0 ? fmt::format(", {} tokens/s", rate(samples * positions)) : "",
-      100 * model_flops_utilization(machine, plan, step.step_seconds),
-      human_flops(product_rate(machine, plan.input)));
-  for (const auto& [part, seconds] : step.parts())
-    if (seconds > 0)
-      text += fmt::format("  {:<36} {:>10} {:>5.1f} %\n", part, human_seconds(seconds),
-                          100 * seconds / step.step_seconds);
+      "\nPredicted for machine {}: {} per step, {} samples/s{}\n", machine.name,
+      human_seconds(step.step_seconds), rate("samples_per_second"),
+      rates.contains("tokens_per_second") ? fmt::format(", {} tokens/s", rate("tokens_per_second"))
+                                          : "");
+  text += human_flops(rates["flops_per_second"]) + " per rank: MFU ";
+  if (const auto peak = peak_rate(machine, plan.input))
+    text += fmt::format("{:.1f} % of the vendor's {}, ", 100 * rates["mfu_of_peak"].get<double>(),
+                        human_flops(*peak));
+  text += fmt::format("{:.1f} % of the {} that products reach\n", 100 * rates["mfu"].get<double>(),
+                      human_flops(product_rate(machine, plan.input)));
+  if (machine.software != Software{})
+    text += fmt::format("Seconds of another program than Tessera: {}\n", rates["software"].dump());
+  for (const auto& [part, seconds] : step.parts()) {
+    if (seconds == 0) continue;
+    text += fmt::format("  {:<36} {:>10} {:>5.1f} %", part, human_seconds(seconds),
+                        100 * seconds / step.step_seconds);
+    for (const SimulatedStep::Call& call : step.calls)
+      if (call.name() == part)
+        text += fmt::format("  {:.6g} x {}", call.calls, human_seconds(call.lasting / call.calls));
+    text += "\n";
+  }
   return text;
+}
+
+nlohmann::json step_json(const Plan& plan, const Machine& machine, const SimulatedStep& step) {
+  nlohmann::json all = to_json(machine, step);
+  const double samples = static_cast<double>(plan.input.batch_size) / step.step_seconds;
+  const double flops = flops_of_rank(plan, step.step_seconds);
+  all["samples_per_second"] = samples;
+  if (plan.input.model.classes > 0)
+    all["tokens_per_second"] = samples * static_cast<double>(plan.input.model.input_positions);
+  all["flops_per_second"] = flops;
+  all["mfu"] = flops / product_rate(machine, plan.input);
+  if (const auto peak = peak_rate(machine, plan.input)) all["mfu_of_peak"] = flops / *peak;
+  all["software"] = to_json(machine.software);
+  all["calls"] = nlohmann::json::array();
+  for (const SimulatedStep::Call& call : step.calls)
+    if (call.calls > 0)
+      all["calls"].push_back({{"axis", call.axis},
+                              {"operation", name_of(call.operation)},
+                              {"calls", call.calls},
+                              {"seconds_of_call", call.lasting / call.calls},
+                              {"exposed_seconds", call.seconds},
+                              {"waiting_seconds", call.waiting}});
+  return all;
 }
 
 nlohmann::json to_json(const Machine& machine, const SimulatedStep& step) {

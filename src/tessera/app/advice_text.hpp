@@ -9,8 +9,11 @@
 
 namespace tessera {
 
-/// Lists the parts of a predicted step, one per line.
+/// Returns the rates of a predicted step and its parts, one per line. The time of a call is also
+/// that which computation hides; the time of its part is not.
 std::string step_text(const Plan& plan, const Machine& machine, const SimulatedStep& step);
+/// Returns all that step_text() says, and to_json() only the seconds.
+nlohmann::json step_json(const Plan& plan, const Machine& machine, const SimulatedStep& step);
 nlohmann::json to_json(const Machine& machine, const SimulatedStep& step);
 
 /// Tells how much of a machine's memory a rank needs, or how much it lacks.

@@ -112,19 +112,18 @@ Findings plan_of(const Config& config, const PlanOptions& options) {
   Findings found{device_line(machine) + to_text(plan, topology, options.parts)};
   if (!options.json.empty()) found.document = to_json(plan, topology, options.parts);
   if (!options.timeline.empty()) found.timeline = timeline_of(plan, options, found.text);
-  const CostOf cost = machine ? cost_on(*machine, plan) : CostOf();
   if (!options.chakra.empty()) {
+    const CostOf cost = machine ? cost_on(*machine, plan) : CostOf();
     const std::vector<Size> ranks = traced_ranks(options.chakra_ranks, plan.input.mesh.num_ranks());
     found.traces = outcome_of([&] { write_traces(plan, cost, ranks, options, found.text); });
   }
   if (!machine) return found;
-  const SimulatedStep step = simulate(plan, cost);
-  const double utilization = model_flops_utilization(*machine, plan, step.step_seconds);
+  const SimulatedStep step = simulate(plan, *machine);
   const Size memory = largest_memory(plan).memory.total();
   found.text += step_text(plan, *machine, step) + memory_text(*machine, memory);
-  found.document["predicted"] = to_json(*machine, step);
-  found.document["predicted"]["mfu"] = utilization;
+  found.document["predicted"] = step_json(plan, *machine, step);
   found.document["predicted"]["lacks_bytes"] = std::max(Size{0}, memory - machine->memory_bytes);
+  const double utilization = found.document["predicted"]["mfu"];
   if (utilization < low_utilization)
     log_warning(fmt::format("the predicted step reaches {:.2g} % of the machine's rate of products",
                             100 * utilization));

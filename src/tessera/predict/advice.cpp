@@ -258,7 +258,7 @@ class Search {
         made.memory_bytes = std::max(made.memory_bytes, plan.memory(rank).total());
       made.sent_bytes = step_bytes(plan);
       if (made.memory_bytes <= machine_.memory_bytes)
-        made.step = simulate(plan, cost_on(machine_, plan), kinds);
+        made.step = simulate(plan, cost_on(machine_, plan), kinds, machine_.software);
       return made;
     } catch (const ConfigError& error) {
       problem_ = error.what();

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <cmath>
+#include <iterator>
 
 #include <tessera/base/error.hpp>
 #include <tessera/base/text.hpp>
@@ -41,6 +43,12 @@ class Path {
 /// Returns the bytes that a step uses. One batch is small beside the data set.
 Size used_in_a_step(const MemoryPlan& memory) { return memory.total() - memory.data; }
 
+/// Returns the name of the types of a plan's products in a machine file.
+std::string product_type(const PlanInput& input) {
+  return std::string(input.precision == MatmulPrecision::strict ? name_of(input.compute_type)
+                                                                : name_of(input.precision));
+}
+
 /// The function that cost_on() returns.
 class MachineCost {
  public:
@@ -67,7 +75,7 @@ class MachineCost {
     if (work.call) {
       const Path& path = work.is_message() ? to_stage_[work.peer] : paths_.at(work.call->ranks);
       const double seconds = path.seconds(work.call->operation, work.bytes);
-      return {seconds, 0, (1 - machine_.overlap) * seconds};
+      return {seconds, 0, (1 - machine_.hidden(work.call->operation)) * seconds};
     }
     return cost_of_kernel(machine_, work, flops_per_second_, bytes_per_second_);
   }
@@ -102,6 +110,24 @@ double Machine::highest_rate(Size bytes) const {
   return rate;
 }
 
+double Machine::slowdown(Size side) const {
+  const auto n = static_cast<double>(side);
+  if (side_efficiency.empty()) return 1 + half_rate_side / n;
+  const auto above = side_efficiency.lower_bound(side);
+  const auto below = above == side_efficiency.begin() ? above : std::prev(above);
+  if (above == side_efficiency.end() || above == below) return 1 / below->second;
+  const auto from = static_cast<double>(below->first), to = static_cast<double>(above->first);
+  const double part = std::log(n / from) / std::log(to / from);
+  return 1 / std::lerp(below->second, above->second, part);
+}
+
+double Machine::hidden(Operation operation) const {
+  const auto found = overlaps.find(operation == Operation::all_gather ? "gathers"
+                                   : operation == Operation::receive  ? "messages"
+                                                                      : "gradients");
+  return found == overlaps.end() ? overlap : found->second;
+}
+
 double call_seconds(const NetworkLevel& level, Operation operation, Size n, double bytes) {
   const auto seconds = [&](double rounds, double sent) {
     const bool is_eager = sent <= rounds * static_cast<double>(level.eager_bytes);
@@ -119,19 +145,24 @@ double product_rate(const Machine& machine, const PlanInput& input) {
   if (ranks > machine.ranks())
     throw ConfigError("mesh", input.mesh.to_string(), "needs {} ranks; machine {} has {}",
                       with_thousands(ranks), machine.name, with_thousands(machine.ranks()));
-  const std::string type(input.precision == MatmulPrecision::strict ? name_of(input.compute_type)
-                                                                    : name_of(input.precision));
+  const std::string type = product_type(input);
   const auto rate = machine.flops_per_second.find(type);
   if (rate == machine.flops_per_second.end())
     throw ConfigError("machine.flops_per_second", machine.name, "has no {}", type);
   return rate->second;
 }
 
+std::optional<double> peak_rate(const Machine& machine, const PlanInput& input) {
+  const auto peak = machine.peak_flops_per_second.find(product_type(input));
+  return peak == machine.peak_flops_per_second.end() ? std::nullopt : std::optional(peak->second);
+}
+
 Cost cost_of_kernel(const Machine& machine, const Work& work, double flops_per_second,
                     double bytes_per_second) {
-  const double arithmetic =
-      (work.flops + machine.half_rate_side * work.flops_by_side) / flops_per_second +
-      work.functions * machine.function_seconds;
+  double flops = work.flops;
+  for (const auto& [side, of_side] : work.flops_of_side)
+    flops += (machine.slowdown(side) - 1) * of_side;
+  const double arithmetic = flops / flops_per_second + work.functions * machine.function_seconds;
   const double memory = work.bytes / bytes_per_second;
   const double launches = work.kernels * machine.kernel_seconds;
   const double seconds =
@@ -140,9 +171,8 @@ Cost cost_of_kernel(const Machine& machine, const Work& work, double flops_per_s
   return {.seconds = seconds, .launches = launches};
 }
 
-double model_flops_utilization(const Machine& machine, const Plan& plan, double step_seconds) {
-  const auto ranks = static_cast<double>(plan.input.mesh.num_ranks());
-  return plan.flops.total() / (step_seconds * ranks * product_rate(machine, plan.input));
+double flops_of_rank(const Plan& plan, double step_seconds) {
+  return plan.flops.total() / (step_seconds * static_cast<double>(plan.input.mesh.num_ranks()));
 }
 
 CostOf cost_on(const Machine& machine, const Plan& plan) {
@@ -150,6 +180,10 @@ CostOf cost_on(const Machine& machine, const Plan& plan) {
     throw Error(ExitCode::usage, "the plan is for a {}, but machine {} has the device {}",
                 name_of(plan.input.traits.device), machine.name, name_of(machine.device));
   return MachineCost(machine, plan);
+}
+
+SimulatedStep simulate(const Plan& plan, const Machine& machine) {
+  return simulate(plan, cost_on(machine, plan), rank_kinds(plan), machine.software);
 }
 
 }  // namespace tessera

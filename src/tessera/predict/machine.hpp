@@ -3,6 +3,7 @@
 #pragma once
 
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -42,12 +43,16 @@ struct Machine {
   /// FLOP/s that the matrix products of a rank reach, by the name of the type of their operands;
   /// "tf32" for float32 operands rounded to TF32.
   std::map<std::string, double> flops_per_second;
+  std::map<std::string, double> peak_flops_per_second{};  ///< that the vendor states, by type
   /// 16-bit types whose products the machine emulates: it widens their operands to float32.
   std::vector<std::string> emulated_products{};
   double memory_bytes_per_second = 0;  ///< memory bandwidth that the kernels of a rank reach
   Size memory_bytes = 0;               ///< device memory of a rank
   double kernel_seconds = 0;           ///< overhead of each kernel
   double overlap = 1;                  ///< fraction of a started call that computation can hide
+  /// The same for one sort of calls: "messages" of stages and rings, "gradients", and "gathers" of
+  /// parameters. `overlap` holds for those that are missing.
+  std::map<std::string, double> overlaps{};
   /// The fraction of the shorter of two times, the arithmetic and the memory traffic of a product,
   /// that the longer one hides. A BLAS that packs operands before it multiplies hides little. Other
   /// kernels hide all of it.
@@ -58,9 +63,13 @@ struct Machine {
   /// The shortest side, in elements, of products that reach half of the rate of large ones: the
   /// n_1/2 of Hockney (1983).
   double half_rate_side = 0;
+  /// In place of half_rate_side: the part of `flops_per_second` that products reach, by their
+  /// shortest side. Between two sides it is linear in log(side), beyond them constant.
+  std::map<Size, double> side_efficiency{};
   /// Further time of each byte of products of blocks of wider matrices, such as heads, experts and
   /// modes: their rows are far apart in memory.
   double block_byte_seconds = 0;
+  Software software{};
 
   /// Returns the bytes per second of kernels that use `bytes` in turn: the rate of the smallest
   /// cache that holds them, or of memory.
@@ -69,6 +78,10 @@ struct Machine {
   DeviceTraits traits() const;
   /// Returns the highest rate of kernels that use at least `bytes`.
   double highest_rate(Size bytes) const;
+  /// Returns how many times as long as at the full rate a product with this shortest side takes.
+  double slowdown(Size side) const;
+  /// Returns the fraction of a started call that computation can hide.
+  double hidden(Operation operation) const;
   /// Returns the number of ranks of the machine.
   Size ranks() const { return network.empty() ? 1 : network.back().ranks; }
 };
@@ -76,11 +89,13 @@ struct Machine {
 /// Returns the FLOP/s of a rank's matrix products in the types of `input`. Throws ConfigError if
 /// the machine has no rate for these types or fewer ranks than the mesh.
 double product_rate(const Machine& machine, const PlanInput& input);
+/// Returns the vendor's peak for these types; none if the machine file does not tell it.
+std::optional<double> peak_rate(const Machine& machine, const PlanInput& input);
 
-/// Returns the part of the rate of products that a step of so many seconds reaches, its model FLOPs
-/// utilization (MFU): Plan::flops, of all ranks, over the seconds and the product_rate() of all
-/// ranks.
-double model_flops_utilization(const Machine& machine, const Plan& plan, double step_seconds);
+/// Returns the FLOP/s of a rank in a step of so many seconds: Plan::flops of all ranks, without
+/// what is recomputed, over the seconds and the ranks. Over a rate, it is the step's model FLOPs
+/// utilization (MFU).
+double flops_of_rank(const Plan& plan, double step_seconds);
 
 /// Returns the cost of a kernel at these rates of products and of memory.
 Cost cost_of_kernel(const Machine& machine, const Work& work, double flops_per_second,
@@ -92,5 +107,8 @@ Cost cost_of_kernel(const Machine& machine, const Work& work, double flops_per_s
 /// ranks. All groups of an axis call at the same time, and groups that use the same link share its
 /// bandwidth. Throws as product_rate() does, and Error (usage) for a plan for another device.
 CostOf cost_on(const Machine& machine, const Plan& plan);
+
+/// Simulates a step with cost_on() and Machine::software.
+SimulatedStep simulate(const Plan& plan, const Machine& machine);
 
 }  // namespace tessera

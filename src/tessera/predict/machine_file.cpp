@@ -2,6 +2,9 @@
 #include <algorithm>
 #include <array>
 #include <filesystem>
+#include <map>
+#include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -17,9 +20,27 @@
 namespace tessera {
 namespace {
 
-constexpr std::string_view rates = "machine.flops_per_second.";
 constexpr std::array<std::string_view, 5> product_types{"float32", "float64", "bfloat16", "float16",
                                                         "tf32"};
+constexpr std::array<std::string_view, 3> started_calls{"messages", "gradients", "gathers"};
+
+/// A table of numbers in [machine], each with one of a few names.
+struct NumberTable {
+  std::string_view key;
+  std::map<std::string, double> Machine::*numbers;
+  std::string_view noun;
+  std::span<const std::string_view> names;
+  Bounds bounds;
+  std::string_view meaning;
+};
+constexpr std::array<NumberTable, 3> number_tables{
+    {{"machine.flops_per_second", &Machine::flops_per_second, "type", product_types, positive,
+      "reached by the matrix products of a rank"},
+     {"machine.peak_flops_per_second", &Machine::peak_flops_per_second, "type", product_types,
+      positive, "stated by the vendor, for the MFU of the peak"},
+     {"machine.overlap", &Machine::overlaps, "call", started_calls, fraction,
+      "in place of the number `overlap`"}}};
+constexpr std::string_view side_table = "machine.side_efficiency";
 constexpr std::array<std::string_view, 2> emulated_types{"bfloat16", "float16"};
 
 void check_emulated(const Machine& machine) {
@@ -50,6 +71,16 @@ const Fields<Machine>& machine_fields() {
        "added to products of blocks of wider matrices, for each byte of them", not_negative},
       {"machine.overlap", &C::overlap, "part of a non-blocking call that computation can hide",
        fraction},
+  };
+  return fields;
+}
+
+const Fields<Software>& software_fields() {
+  using C = Software;
+  static const Fields<C> fields{
+      {"software.attention", &C::attention, "where its scores are"},
+      {"software.stage_messages", &C::stage_messages, "of tensors that all ranks of model hold"},
+      {"software.block_recomputation", &C::block_recomputation, "what is computed again"},
   };
   return fields;
 }
@@ -128,6 +159,8 @@ void check_whole(const Machine& machine, const std::string& path) {
              inner);
     inner = level.ranks;
   }
+  if (machine.half_rate_side > 0 && !machine.side_efficiency.empty())
+    reject("machine.half_rate_side", machine.half_rate_side, "must be 0 with [{}]", side_table);
 }
 
 /// Appends the tables of [[name]] to `levels`.
@@ -141,18 +174,34 @@ void add_levels(std::vector<Level>& levels, const Fields<Level>& fields, const s
   }
 }
 
-void set_rate(Machine& machine, const std::string& key, const nlohmann::json& value) {
-  const std::string type = key.substr(rates.size());
-  if (std::find(product_types.begin(), product_types.end(), type) == product_types.end())
-    reject(key, value, "the type " + must_be_one_of(type, product_types));
-  assign(key, value, machine.flops_per_second[type]);
-  check_bounds(key, machine.flops_per_second[type], positive);
+/// Sets an entry of one of the tables in [machine]; returns false if the key is none of them.
+bool set_entry(Machine& machine, const std::string& key, const nlohmann::json& value) {
+  const std::size_t dot = key.rfind('.');
+  const std::string table = key.substr(0, dot), name = key.substr(dot + 1);
+  const auto set_number = [&](double& number, const Bounds& bounds) {
+    assign(key, value, number);
+    check_bounds(key, number, bounds);
+  };
+  if (table == side_table) {
+    const std::optional<Size> side = number_of<Size>(name);
+    if (!side || *side < 1) reject(key, value, "the side must be a positive integer");
+    set_number(machine.side_efficiency[*side], up_to(1));
+    return true;
+  }
+  const auto found = std::ranges::find(number_tables, table, &NumberTable::key);
+  if (found == number_tables.end()) return false;
+  if (std::ranges::find(found->names, name) == found->names.end())
+    reject(key, value, "the {} {}", found->noun, must_be_one_of(name, found->names));
+  set_number((machine.*found->numbers)[name], found->bounds);
+  return true;
 }
 
+/// `without`: a key that is left out.
 template <class T>
-std::string lines(const T& table, const Fields<T>& fields) {
+std::string lines(const T& table, const Fields<T>& fields, std::string_view without = "") {
   std::string text;
   for (const Field<T>& field : fields) {
+    if (field.key == without) continue;
     const std::string line =
         fmt::format("{} = {}", name_in_table(field.key), to_toml(field.get(table)));
     text +=
@@ -162,6 +211,13 @@ std::string lines(const T& table, const Fields<T>& fields) {
 }
 
 }  // namespace
+
+nlohmann::json to_json(const Software& software) {
+  nlohmann::json facts;
+  for (const Field<Software>& field : software_fields())
+    facts[name_in_table(field.key)] = field.get(software);
+  return facts;
+}
 
 Machine load_machine(const std::string& path) {
   Machine machine;
@@ -173,13 +229,16 @@ Machine load_machine(const std::string& path) {
       add_levels(machine.network, network_fields(), key, value);
     else if (key == "cache")
       add_levels(machine.caches, cache_fields(), key, value);
-    else if (key.starts_with(rates))
-      set_rate(machine, key, value);
+    else if (key.starts_with("software."))
+      set(machine.software, software_fields(), key, value);
+    else if (set_entry(machine, key, value))
+      continue;
     else if (key.starts_with("machine."))
       set(machine, machine_fields(), key, value);
     else
       reject(key, value,
-             "is not a known key; a machine file has [machine], [[cache]] and [[network]]");
+             "is not a known key; a machine file has [machine], [software], [[cache]] and "
+             "[[network]]");
   }
   require(has_device, path, "machine.device, which is \"cpu\" or \"gpu\",");
   check_whole(machine, path);
@@ -187,11 +246,18 @@ Machine load_machine(const std::string& path) {
 }
 
 std::string machine_as_toml(const Machine& machine) {
-  std::string text = "[machine]\n" + lines(machine, machine_fields());
-  text +=
-      "\n[machine.flops_per_second]                  # reached by the matrix products of a rank\n";
-  for (const auto& [type, rate] : machine.flops_per_second)
-    text += fmt::format("{} = {}\n", type, to_toml(rate));
+  std::string text = "[machine]\n" + lines(machine, machine_fields(),
+                                           machine.overlaps.empty() ? "" : "machine.overlap");
+  const auto add_table = [&](std::string_view key, const auto& numbers, std::string_view meaning) {
+    if (!numbers.empty()) text += fmt::format("\n{:<44} # {}\n", fmt::format("[{}]", key), meaning);
+    for (const auto& [name, number] : numbers)
+      text += fmt::format("{} = {}\n", name, to_toml(number));
+  };
+  for (const NumberTable& table : number_tables)
+    add_table(table.key, machine.*table.numbers, table.meaning);
+  add_table(side_table, machine.side_efficiency, "by the shortest side of a product");
+  if (machine.software != Software{})
+    text += "\n[software]\n" + lines(machine.software, software_fields());
   for (const CacheLevel& cache : machine.caches)
     text += "\n[[cache]]\n" + lines(cache, cache_fields());
   for (const NetworkLevel& level : machine.network)

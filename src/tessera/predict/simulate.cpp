@@ -29,7 +29,7 @@ struct SimulatedState {
     for (auto* part : {&result.products, &result.kernels, &result.update})
       visit(part->work), visit(part->launches);
     for (SimulatedStep::Call& call : result.calls)
-      visit(call.calls), visit(call.seconds), visit(call.waiting);
+      visit(call.calls), visit(call.seconds), visit(call.lasting), visit(call.waiting);
   }
 };
 
@@ -43,9 +43,9 @@ struct Flight {
 /// Simulates a step with one clock per kind.
 class Simulator {
  public:
-  Simulator(const Plan& plan, const CostOf& cost, const RankKinds& kinds)
+  Simulator(const Plan& plan, const CostOf& cost, const RankKinds& kinds, const Software& software)
       : kinds_(kinds),
-        works_(plan, cost, kinds),
+        works_(plan, cost, kinds, software),
         all_(kinds.size()),
         state_{Seconds(kinds.size()), Seconds(kinds.size()), {}} {
     std::iota(all_.begin(), all_.end(), std::size_t{0});
@@ -175,6 +175,7 @@ class Simulator {
       const Flight& flight = flights[leader];
       if (!flight.is_issued) continue;
       total.calls += kinds_.share[k];
+      total.lasting += flight.cost.seconds * kinds_.share[k];
       link_until[leader] = flight.begin + flight.cost.seconds;
     }
   }
@@ -214,6 +215,10 @@ class Simulator {
 
 }  // namespace
 
+std::string SimulatedStep::Call::name() const {
+  return fmt::format("{} on {}", name_of(operation), axis);
+}
+
 double SimulatedStep::launches() const {
   return products.launches + kernels.launches + update.launches;
 }
@@ -233,14 +238,14 @@ std::vector<std::pair<std::string, double>> SimulatedStep::parts() const {
                                                     {"other kernels", kernels.work},
                                                     {"optimizer", update.work},
                                                     {"launches of kernels", launches()}};
-  for (const Call& call : calls)
-    parts.emplace_back(fmt::format("{} on {}", name_of(call.operation), call.axis), call.seconds);
+  for (const Call& call : calls) parts.emplace_back(call.name(), call.seconds);
   parts.emplace_back("waiting for other ranks", waiting());
   return parts;
 }
 
-SimulatedStep simulate(const Plan& plan, const CostOf& cost, const RankKinds& kinds) {
-  return Simulator(plan, cost, kinds).step();
+SimulatedStep simulate(const Plan& plan, const CostOf& cost, const RankKinds& kinds,
+                       const Software& software) {
+  return Simulator(plan, cost, kinds, software).step();
 }
 
 SimulatedStep simulate(const Plan& plan, const CostOf& cost) {

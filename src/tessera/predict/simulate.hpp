@@ -30,7 +30,9 @@ struct SimulatedStep {
     Operation operation = Operation::all_reduce;
     double calls = 0;
     double seconds = 0;  ///< in calls, without `waiting`
+    double lasting = 0;  ///< from the begin to the end of calls, also while computation hides them
     double waiting = 0;  ///< before calls, until the last rank of the group arrives
+    std::string name() const;  ///< "all_reduce on data"
   };
   std::vector<Call> calls;
   double launches() const;       ///< sum of Kernels::launches
@@ -43,6 +45,7 @@ struct SimulatedStep {
 /// Simulates a step with one clock per kind of ranks ("Overlap model" in README.md). A rank arrives
 /// at a call with its lag. The first overload uses rank_kinds(plan).
 SimulatedStep simulate(const Plan& plan, const CostOf& cost);
-SimulatedStep simulate(const Plan& plan, const CostOf& cost, const RankKinds& kinds);
+SimulatedStep simulate(const Plan& plan, const CostOf& cost, const RankKinds& kinds,
+                       const Software& software = {});
 
 }  // namespace tessera

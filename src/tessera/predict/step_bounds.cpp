@@ -95,7 +95,7 @@ const std::vector<PassCount>& StepBounds::passes(const Plan& outline, double byt
   const double rate = product_rate(machine_, input);
   const auto seconds = [&](const LayerSpec& layer, PassKind pass) {
     const Size rows = layer.experts() > 0 ? experts * samples : samples;
-    const Work work = layer_work(layer, rows, input, pass);
+    const Work work = layer_work(layer, rows, input, pass, 1, machine_.software.attention);
     return work.is_empty() ? 0 : cost_of_kernel(machine_, work, rate, bytes_per_second).seconds;
   };
   const auto least_of_ranks = [&](std::size_t l) {

@@ -15,10 +15,11 @@ std::size_t StepWorks::Hash::operator()(const Key& key) const {
   return hash ^ hash >> 32;
 }
 
-StepWorks::StepWorks(const Plan& plan, const CostOf& cost, const RankKinds& kinds)
+StepWorks::StepWorks(const Plan& plan, const CostOf& cost, const RankKinds& kinds,
+                     const Software& software)
     : plan_(plan), cost_(cost), kinds_(plan.stages.size()), known_(plan.stages.size()) {
   for (std::size_t k = 0; k < kinds.size(); ++k) {
-    sizes_.push_back(work_sizes(plan, kinds.first[k]));
+    sizes_.push_back(work_sizes(plan, kinds.first[k], software));
     samples_.push_back(sizes_[k].calls.samples.own());
     kinds_[static_cast<std::size_t>(sizes_[k].calls.stage)].push_back(k);
   }

@@ -51,7 +51,7 @@ struct StepPart {
 /// Lists the work of a plan's step for its kinds of ranks. The entries live as long as this.
 class StepWorks {
  public:
-  StepWorks(const Plan& plan, const CostOf& cost, const RankKinds& kinds);
+  StepWorks(const Plan& plan, const CostOf& cost, const RankKinds& kinds, const Software& software);
 
   /// Returns the kinds of each stage.
   const std::vector<std::vector<std::size_t>>& kinds_by_stage() const { return kinds_; }

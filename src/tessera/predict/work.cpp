@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <set>
+#include <string_view>
 
 #include <tessera/base/pair_tree.hpp>
 #include <tessera/nn/layers/layer_kind.hpp>
@@ -14,6 +16,34 @@ namespace {
 /// loop ends, and the lanes of a vector are joined. Measured; shuffles in a warp take about as
 /// long.
 constexpr double functions_per_sum = 12;
+
+/// Returns the number of scores of a sample that a rank's heads have in memory: all positions by
+/// all positions.
+double scores_of(const LayerSpec& layer, AttentionScores kept) {
+  if (kept == AttentionScores::fused || layer.kind->expression.streamed.empty()) return 0;
+  return static_cast<double>(layer.size("hu") * layer.positions() * layer.total('p'));
+}
+
+/// The products of attention whose scores are in memory: two forward, four backward. Each writes or
+/// reads all scores once, and one launch multiplies all heads of all samples.
+void write_scores(Work& work, const LayerSpec& layer, double scores, Size element_bytes) {
+  const double products = work.pass == PassKind::forward ? 2 : 4;
+  const Size width = layer.size("d");
+  work.kernels = products;
+  work.functions = work.block_bytes = 0;
+  work.flops = products * 2 * scores * static_cast<double>(width);
+  work.flops_of_side = {{std::min({width, layer.positions(), layer.total('p')}), work.flops}};
+  work.bytes += products * scores * static_cast<double>(element_bytes);
+}
+
+/// The softmax between these products, and dropout with a mask of a byte for each score.
+Work softmax_work(double scores, PassKind pass, Size element_bytes, bool drops) {
+  const auto element = static_cast<double>(element_bytes);
+  const double softmax = (pass == PassKind::forward ? 2 : 3) * element, dropout = 2 * element + 1;
+  return {.pass = pass,
+          .kernels = drops ? 2.0 : 1.0,
+          .bytes = scores * (softmax + (drops ? dropout : 0))};
+}
 
 /// Makes the result of work_of(): visits an action and lists its kernels and calls.
 class WorkLister {
@@ -30,7 +60,14 @@ class WorkLister {
     return std::move(works_);
   }
 
-  void operator()(const Forward& forward) { layer(forward, PassKind::forward, 1); }
+  void operator()(const Forward& forward) {
+    layer(forward, PassKind::forward, 1);
+    const auto rest = sizes_.repeated_with.find(forward.layer);
+    if (rest == sizes_.repeated_with.end() || !forward.recomputes || forward.ring_part > 0) return;
+    for (const Action* action : rest->second)
+      for (Work& work : work_of(*action, microbatch_, plan_, sizes_))
+        works_.push_back(std::move(work));
+  }
 
   /// If gradients of inputs and of parameters are computed separately, each counts as half of the
   /// backward pass.
@@ -63,7 +100,9 @@ class WorkLister {
     if (in_ring ? message.sends : message.sends != (message.phase == Phase::start)) return;
     const Size number = message.tag * plan_.input.microbatches + microbatch_;
     call(in_ring ? message.tag : number, message.peer);
-    if (!works_.empty()) works_.back().call->operation = Operation::receive;
+    if (works_.empty()) return;
+    works_.back().call->operation = Operation::receive;
+    if (!in_ring && sizes_.software.stage_messages == BoundaryMessages::scattered) scatter(message);
   }
 
   void operator()(const Gather& move) { call(move.bucket); }
@@ -129,8 +168,28 @@ class WorkLister {
     const double part =
         compute.ring_part < 0 ? 1 : 1 / static_cast<double>(plan_.input.mesh.size_of("context"));
     const AxisSet axes = sample_axes(plan_.input.mesh, plan_.placements[compute.layer]);
-    works_.push_back(layer_work(layer, sizes_.calls.samples.in(microbatch_, axes), plan_.input,
-                                pass, share * part));
+    const Size samples = sizes_.calls.samples.in(microbatch_, axes);
+    const AttentionScores kept = sizes_.software.attention;
+    works_.push_back(layer_work(layer, samples, plan_.input, pass, share * part, kept));
+    if (const double scores = scores_of(layer, kept); scores > 0)
+      works_.push_back(softmax_work(share * part * static_cast<double>(samples) * scores, pass,
+                                    size_of(plan_.input.compute_type),
+                                    kept == AttentionScores::scores_and_dropout));
+  }
+
+  /// Of a tensor that all ranks of `model` hold, each sends its share, and the receivers gather
+  /// them.
+  void scatter(const Message& message) {
+    const MeshShape& mesh = plan_.input.mesh;
+    const Size ranks = mesh.size_of("model");
+    const Slot& tensor = slot(message.tensor);
+    if (ranks == 1 || !placement_along("model", tensor.placements, mesh).is_replicate()) return;
+    works_.back().bytes /= static_cast<double>(ranks);
+    if (message.sends) return;
+    const Size all = elements_of(message.tensor) * size_of(tensor.type);
+    works_.push_back({.bytes = static_cast<double>(all),
+                      .call = ActionCall{mesh.axes_named({"model"}), Operation::all_gather, all,
+                                         content_of(tensor)}});
   }
 
   /// Adds the kernels that join nodes of the tree of gradients, over the microbatches that are
@@ -161,6 +220,30 @@ class WorkLister {
   std::vector<Work> works_;
 };
 
+/// Returns WorkSizes::repeated_with of a stage: with the first layer of a block that the plan
+/// recomputes, those that it does not, and their sums over ranks.
+std::map<Size, std::vector<const Action*>> rest_of_blocks(const Plan& plan,
+                                                          const StagePlan& stage) {
+  const auto block = [&](Size l) { return block_of(plan.input.model.layers[l]); };
+  std::set<Size> recomputed;
+  std::map<std::string_view, Size> first;  // by block
+  for (const ListedAction& listed : stage.actions)
+    if (const auto* forward = listed.as<Forward>(); forward && forward->recomputes)
+      recomputed.insert(forward->layer), first.try_emplace(block(forward->layer), forward->layer);
+  std::map<Size, std::vector<const Action*>> rest;
+  std::map<SlotId, Size> terms;  // of a sum over ranks, and the first layer of their block
+  for (const ListedAction& listed : stage.actions) {
+    if (listed.microbatch != 0) continue;
+    const auto* forward = listed.as<Forward>();
+    const auto* move = listed.as<Move>();
+    if (forward && first.contains(block(forward->layer)) && !recomputed.contains(forward->layer))
+      rest[terms[forward->output] = first.at(block(forward->layer))].push_back(&listed.action);
+    else if (move && move->operation && terms.contains(move->from))
+      rest[terms.at(move->from)].push_back(&listed.action);
+  }
+  return rest;
+}
+
 Size unique_elements(const Plan& plan, Size rank) {
   Size sum = 0;
   for (const Range& range : plan.unique_gradients(rank)) sum += range.count;
@@ -170,7 +253,7 @@ Size unique_elements(const Plan& plan, Size rank) {
 }  // namespace
 
 Work layer_work(const LayerSpec& layer, Size samples, const PlanInput& input, PassKind pass,
-                double share) {
+                double share, AttentionScores scores) {
   const bool forwards = pass == PassKind::forward;
   const LayerProducts products = layer_products(layer, samples);
   Work work{.pass = pass, .has_products = !products.forward.empty()};
@@ -187,8 +270,7 @@ Work layer_work(const LayerSpec& layer, Size samples, const PlanInput& input, Pa
           static_cast<double>(element_bytes * (product.elements() - layer.num_parameters()));
     work.flops += share * product.flops();
     if (product.flops() > 0)
-      work.flops_by_side += share * product.flops() /
-                            static_cast<double>(std::min({product.m, product.n, product.k}));
+      work.flops_of_side[std::min({product.m, product.n, product.k})] += share * product.flops();
   }
   work.kernels = std::max(1.0, calls);
   const auto of_pass = [&](PassCount count) { return forwards ? count.forward : count.backward; };
@@ -197,6 +279,8 @@ Work layer_work(const LayerSpec& layer, Size samples, const PlanInput& input, Pa
       of_pass(functions.exponentials) + functions_per_sum * of_pass(functions.row_sums);
   work.functions = share * (static_cast<double>(samples) * of_sample);
   work.bytes = share * of_pass(count_operands(layer, samples)) * static_cast<double>(element_bytes);
+  if (const double in_memory = scores_of(layer, scores); in_memory > 0)
+    write_scores(work, layer, share * static_cast<double>(samples) * in_memory, element_bytes);
   return work;
 }
 
@@ -205,8 +289,13 @@ Size update_bytes(const PlanInput& input, Size elements) {
   return (3 + 2 * input.moments) * elements * size_of(input.state_type);
 }
 
-WorkSizes work_sizes(const Plan& plan, Size rank) {
-  return {call_sizes(plan, rank), plan.local_layers(rank), unique_elements(plan, rank)};
+WorkSizes work_sizes(const Plan& plan, Size rank, const Software& software) {
+  WorkSizes sizes{call_sizes(plan, rank), plan.local_layers(rank), unique_elements(plan, rank),
+                  software};
+  if (software.block_recomputation == BlockRecomputation::whole &&
+      plan.input.activation_checkpointing.what == Recomputed::block)
+    sizes.repeated_with = rest_of_blocks(plan, plan.stage(rank));
+  return sizes;
 }
 
 std::vector<Work> work_of(const Action& action, Size microbatch, const Plan& plan,

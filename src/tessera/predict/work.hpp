@@ -2,10 +2,12 @@
 // The kernels and calls of a plan's actions with their FLOPs and bytes.
 #pragma once
 
+#include <map>
 #include <optional>
 #include <vector>
 
 #include <tessera/plan/plan.hpp>
+#include <tessera/predict/software.hpp>
 
 namespace tessera {
 
@@ -13,12 +15,12 @@ namespace tessera {
 struct Work {
   /// PassKind::forward or PassKind::backward for a kernel of a layer; none for other work.
   std::optional<PassKind> pass{};
-  bool updates = false;       ///< true for a kernel of the optimizer
-  double kernels = 1;         ///< number of kernels; each matrix product is one
-  double block_bytes = 0;     ///< operands and results of products of blocks of wider matrices
-  double flops = 0;           ///< FLOPs of matrix products
-  double flops_by_side = 0;   ///< sum of the FLOPs of each product over its shortest side
-  double functions = 0;       ///< exponential and hyperbolic functions of a kernel
+  bool updates = false;    ///< true for a kernel of the optimizer
+  double kernels = 1;      ///< number of kernels; each matrix product is one
+  double block_bytes = 0;  ///< operands and results of products of blocks of wider matrices
+  double flops = 0;        ///< FLOPs of matrix products
+  std::map<Size, double> flops_of_side{};  ///< `flops` by the shortest side of the product
+  double functions = 0;                    ///< exponential and hyperbolic functions of a kernel
   double bytes = 0;           ///< payload of a call, or bytes that a kernel reads and writes
   bool has_products = false;  ///< true for a layer that consists mainly of matrix products
 
@@ -39,13 +41,18 @@ struct WorkSizes {
   CallSizes calls;
   std::vector<LayerSpec> layers;  ///< layers with the rank's extents
   Size unique_gradients = 0;      ///< number of elements in Plan::unique_gradients()
+  Software software{};
+  /// With BlockRecomputation::whole: actions of the plan that are repeated with a layer's repeated
+  /// forward pass, although the plan does not repeat them.
+  std::map<Size, std::vector<const Action*>> repeated_with{};
 };
-WorkSizes work_sizes(const Plan& plan, Size rank);
+WorkSizes work_sizes(const Plan& plan, Size rank, const Software& software = {});
 
 /// Returns the part `share` of the work of a layer's pass, PassKind::forward or backward, on
-/// `samples` samples. `layer` has a rank's extents.
+/// `samples` samples. `layer` has a rank's extents. Scores of attention that are in memory have
+/// kernels of their own, which are left out.
 Work layer_work(const LayerSpec& layer, Size samples, const PlanInput& input, PassKind pass,
-                double share = 1);
+                double share = 1, AttentionScores scores = AttentionScores::fused);
 
 /// Returns the bytes that the optimizer reads and writes on a rank that updates `elements`
 /// parameters, without those of copies in the compute type.

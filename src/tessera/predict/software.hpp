@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the program that a prediction is for does in another way than Tessera.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string_view>
+
+#include <tessera/base/names.hpp>
+
+namespace tessera {
+
+/// Where attention keeps its scores: in caches, block by block, so that backward computes them
+/// again; in memory; or there with dropout behind the softmax.
+enum class AttentionScores : std::uint8_t { fused, scores_in_memory, scores_and_dropout };
+template <>
+inline constexpr std::array<std::string_view, 3> names_of<AttentionScores>{
+    "fused", "scores_in_memory", "scores_and_dropout"};
+
+/// What stages send of a tensor that all ranks of `model` hold: all of it from each rank, or shares
+/// that the receivers gather (Narayanan et al. 2021).
+enum class BoundaryMessages : std::uint8_t { whole, scattered };
+template <>
+inline constexpr std::array<std::string_view, 2> names_of<BoundaryMessages>{"whole", "scattered"};
+
+/// What Recomputed::block computes again: what the backward pass reads, or every layer of every
+/// block and its sums along `model`.
+enum class BlockRecomputation : std::uint8_t { needed, whole };
+template <>
+inline constexpr std::array<std::string_view, 2> names_of<BlockRecomputation>{"needed", "whole"};
+
+/// Facts about the program of a prediction ("Other programs" in README.md). They change the time of
+/// a step, and neither plans nor their memory. The defaults are Tessera's own.
+struct Software {
+  AttentionScores attention = AttentionScores::fused;
+  BoundaryMessages stage_messages = BoundaryMessages::whole;
+  BlockRecomputation block_recomputation = BlockRecomputation::needed;
+  friend bool operator==(const Software&, const Software&) = default;
+};
+
+}  // namespace tessera
