@@ -36,8 +36,6 @@ std::vector<LayerSpec> kinds() {
   biased.bias_rate = 0.1;
   std::vector<LayerSpec> all{
       linear("linear", "u", 0, {"kernel", {3, 4}, {"embed", "mlp"}}),
-      linear("keys of a rank", "u", 0, {"kernel", {3, 6}, {"embed", "heads"}}),
-      pointwise("biases of a rank", "u", 0, 6, Activation::identity, "heads"),
       tied_linear("tied_linear", "u", 0, 0, 5, 3),
       add("add", "u", 0, 1, 4),
       layer_norm("layer_norm", "u", 0, 5, "embed"),
@@ -96,8 +94,6 @@ std::vector<LayerSpec> kinds() {
     }
     if (layer.name == "positions of a rank") share({{5, 2, 1, true}, 1});
     if (layer.name == "rows of three ranks") layer.share = {{7, 3, 1, true}, 0};
-    if (layer.name == "keys of a rank") own('o') = {2, 2};
-    if (layer.name == "biases of a rank") own('c') = {4, 2};
     if (layer.name == "rows of a table") own('v') = {3, 4}, layer.parameters[0].shape[0] = 4;
     if (layer.name == "experts of a rank") own('e') = {1, 2};
     if (layer.name == "sum over experts of a rank") own('e') = {1, 1};
