@@ -113,8 +113,9 @@ grep -q '"meaningless_loss":' "$here/m.jsonl" || fail "metrics have no meaningle
 grep -q '"loss":' "$here/m.jsonl" && fail "metrics have a loss"
 grep -q '"rank 5' "$here/trace.json" || fail "the trace is not that of rank 5"
 rejects "--as-rank = 128: must be 0 to 127" "${rank5[@]:0:4}" --as-rank 128
-for key in checkpoint.directory=saves output.hashes=h data.validation_samples=8 training.check_replicas_every=1; do
-  rejects "--as-rank = 5: trains nothing that could be loaded, saved or compared; unset ${key%=*}" "${rank5[@]}" --set "$key"
+for key in checkpoint.directory=saves output.hashes=h data.validation_samples=8 training.check_replicas_every=1 \
+  distributed.backend=mpi; do
+  rejects "--as-rank = 5: sends nothing, and has nothing to load, save or compare; unset ${key%=*}" "${rank5[@]}" --set "$key"
 done
 for flag in "--export x" --resume --resume-if-present; do
   # shellcheck disable=SC2086 # words

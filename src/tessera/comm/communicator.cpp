@@ -149,8 +149,8 @@ Communicator Communicator::split(const std::function<int(int)>& group_of, std::s
   const CommunicatorState& parent = checked(state_);
   if (!parent.is_fake) return split(group_of(parent.rank), parent.rank, std::move(axis), site);
   FakeRank fake{0, 0};
-  for (int rank = 0; rank < parent.size; ++rank)
-    if (group_of(rank) == group_of(parent.rank)) fake.rank += rank < parent.rank, ++fake.ranks;
+  for (int rank = 0, own = group_of(parent.rank); rank < parent.size; ++rank)
+    if (group_of(rank) == own) fake.rank += rank < parent.rank, ++fake.ranks;
   return Communicator(fake_state(parent.world, std::move(axis), fake, site));
 }
 

@@ -49,10 +49,11 @@ void be_one_of_many(Config& config, Size rank, Size launched) {
         {"checkpoint.init_from", !config.checkpoint.init_from.empty()},
         {"data.validation_samples", config.data.validation_samples > 0},
         {"training.check_replicas_every", config.training.check_replicas_every > 0},
-        {"output.hashes", !config.output.hashes.empty()}})
+        {"output.hashes", !config.output.hashes.empty()},
+        {"distributed.backend", config.comm.backend != Backend::automatic}})
     if (is_set)
       throw ConfigError("--as-rank", given,
-                        "trains nothing that could be loaded, saved or compared; unset {}", key);
+                        "sends nothing, and has nothing to load, save or compare; unset {}", key);
   if (ranks > 1) config.comm.fake = FakeRank{static_cast<int>(rank), static_cast<int>(ranks)};
 }
 
