@@ -53,16 +53,18 @@ Json case_json(const Case& point) {
 Json pipeline_json(const Plan& plan) {
   const PipelineShape shape = plan.input.pipeline();
   if (shape.stages == 1) return nullptr;
-  const PassLists passes = order_passes(shape);
+  const PipelineShape listed = listed_passes(plan.input);
+  const PassLists passes = order_passes(listed);
   Json live = Json::array();
   for (const std::vector<StagePass>& stage : passes)
     live.push_back(peak_live(stage, shape.schedule));
-  return {{"schedule", name_of(shape.schedule)},
-          {"stages", shape.stages},
-          {"virtual_stages", shape.virtual_stages},
-          {"microbatches", shape.microbatches},
-          {"bubble", simulate_pipeline(add_messages(passes, shape), shape).bubble},
-          {"live_microbatches", live}};
+  return {
+      {"schedule", name_of(shape.schedule)},
+      {"stages", shape.stages},
+      {"virtual_stages", shape.virtual_stages},
+      {"microbatches", shape.microbatches},
+      {"bubble", bubble_of(simulate_pipeline(add_messages(passes, listed), listed), listed, shape)},
+      {"live_microbatches", live}};
 }
 
 TrafficRow row_for(const MeshShape& mesh, const LedgerRow& row) {

@@ -165,6 +165,7 @@ void choose_sharding(Experiment& setup, const Row& row, const MeshShape& mesh, S
     distributed.prefetch = number % 5 != 2;
     distributed.reshard_after_forward = has_stages || number % 5 != 3;
     distributed.keep_last_unit = has_stages || number % 5 != 4;
+    distributed.fsdp_unit = static_cast<FsdpUnit>(number / 5 % 2);
   }
   if (mesh.axes().back().name == "model" && mesh.axes().back().size > 1 && row.splits_rows)
     distributed.sequence_parallel = number % 2 == 0;
@@ -174,7 +175,7 @@ void choose_sharding(Experiment& setup, const Row& row, const MeshShape& mesh, S
   }
   if (!has_stages) return;
   distributed.schedule = static_cast<PipelineSchedule>(number % 4);
-  distributed.stage_balance = static_cast<StageBalance>(number / 4 % 2);
+  distributed.stage_balance = static_cast<StageBalance>(number / 4 % 3);
   const bool has_chunks = mesh.size_of("pipeline") == 2 && (row.setup == mlp);
   if (distributed.schedule == PipelineSchedule::interleaved && has_chunks)
     distributed.virtual_stages = 2;

@@ -36,17 +36,35 @@ TEST(Layouts, AnyKernelMayBeWholeColumnOrRowParallel) {
 TEST(Layouts, InterleavedStagesTakeAnyNumberOfMicrobatches) {
   const Size p = ranks();
   for (const Size chunks : {2, 3})
-    for (const Size microbatches : {Size{1}, p + 1, 2 * p - 1}) {
+    for (const Size microbatches : {Size{1}, p + 1, 2 * p - 1, 3 * p}) {
       SCOPED_TRACE(testing::Message() << chunks << " chunks, " << microbatches << " microbatches");
       Experiment setup = on_mesh(mlp(), {{"pipeline", p}}, "data");
       setup.model.mlp.widths = {3};
       for (Size l = 1; l <= p * chunks; ++l) setup.model.mlp.widths.push_back(2 + l % 5);
-      setup.training.batch_size = setup.data.samples = 2 * p + 3;
+      setup.training.batch_size = setup.data.samples = 3 * p + 3;
       setup.training.microbatches = microbatches;
       setup.training.distributed.schedule = PipelineSchedule::interleaved;
       setup.training.distributed.virtual_stages = chunks;
       expect_trains_like_one_rank(setup);
     }
+}
+
+/// Beyond 64 microbatches, the steady state of each stage is listed once.
+TEST(Layouts, StagesRepeatTheirSteadyState) {
+  using enum PipelineSchedule;
+  const Size p = ranks(), microbatches = p * (64 / p + 4);
+  for (const PipelineSchedule schedule : {one_f_one_b, zero_bubble, interleaved}) {
+    SCOPED_TRACE(name_of(schedule));
+    Experiment setup = on_mesh(mlp(), {{"pipeline", p}}, "data");
+    setup.model.mlp.widths = {3};
+    for (Size l = 1; l <= 2 * p; ++l) setup.model.mlp.widths.push_back(2 + l % 5);
+    setup.training.num_epochs = 1;
+    setup.training.batch_size = setup.data.samples = microbatches + 1;
+    setup.training.microbatches = microbatches;
+    setup.training.distributed.schedule = schedule;
+    if (schedule == interleaved) setup.training.distributed.virtual_stages = 2;
+    expect_trains_like_one_rank(setup);
+  }
 }
 
 /// Blocks of attention are larger than the shares of 4 ranks and smaller than those of 1. Attention

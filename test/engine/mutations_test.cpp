@@ -223,8 +223,11 @@ void save_one_microbatch(Plan& plan) {
 /// The softmax begins again, as if there were no parts before.
 void forget_earlier_parts(Plan& plan) {
   for (ListedAction& listed : actions_of(plan))
-    if (auto* forward = std::get_if<Forward>(&listed.action))
-      if (forward->ring_part == 1) forward->ring_part = 0;
+    if (const auto* forward = listed.as<Forward>(); forward && forward->ring_part == 1) {
+      Forward changed = *forward;
+      changed.ring_part = 0;
+      listed.action = Action(changed);
+    }
 }
 
 /// Each rank believes that it has other positions than its rows.
@@ -315,8 +318,8 @@ std::vector<Mutation> mutations_of_positions_and_experts() {
       {"gradients of own positions", gather, without<Reduce>(), {1, true, true}},
       {"a count of own targets", ignored_targets(),
        [](Plan& plan) {
-         std::get<CountTargets>(actions_of(plan).front().action).ranks =
-             plan.input.mesh.axes_named({"model"});
+         actions_of(plan).front().action =
+             Action(CountTargets{{plan.input.mesh.axes_named({"model"})}});
        },
        calls}};
   if (4 % num_ranks() == 0)

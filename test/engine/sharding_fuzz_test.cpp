@@ -231,7 +231,8 @@ void randomize_pipeline(Random& random, DistributedConfig& config) {
       random.one_of(std::array{PipelineSchedule::gpipe, PipelineSchedule::one_f_one_b,
                                PipelineSchedule::interleaved, PipelineSchedule::zero_bubble});
   if (config.schedule == PipelineSchedule::interleaved) config.virtual_stages = 2;
-  config.stage_balance = random.one_of(std::array{StageBalance::layers, StageBalance::flops});
+  config.stage_balance =
+      random.one_of(std::array{StageBalance::layers, StageBalance::flops, StageBalance::blocks});
   config.reshard_after_forward = config.keep_last_unit = true;
 }
 
@@ -245,6 +246,7 @@ void randomize_sharding(Random& random, Experiment& setup) {
       random.once_in(4) ? GradientReduceType::sum : GradientReduceType::mean;
   if (splits && !gathers) config.bucket_bytes = random.number(1, 2000);
   if (gathers) {
+    config.fsdp_unit = random.one_of(std::array{FsdpUnit::layer, FsdpUnit::block});
     config.prefetch = random.once_in(2);
     config.reshard_after_forward = !random.once_in(3);
     config.keep_last_unit = !config.reshard_after_forward || random.once_in(2);
@@ -324,6 +326,7 @@ Experiment random_experiment(Random& random, Size ranks, bool of_experts) {
                                                       "model.fno.modes",
                                                       "distributed.mesh_axis_names",
                                                       "distributed.schedule",
+                                                      "distributed.stage_balance",
                                                       "training.activation_checkpointing"};
   for (;;) {
     const std::vector<Axis> axes = random_mesh(random, ranks, of_experts);

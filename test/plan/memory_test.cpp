@@ -156,6 +156,40 @@ TEST(MemoryPlacement, HasAnInstanceForEachMicrobatchAliveAtATime) {
   EXPECT_EQ(storages[1].offset, 256) << "the last microbatch is alive up to 8";
 }
 
+// Chunks have their most microbatches alive at different times, and share memory. No two of them
+// use a byte at the same time.
+TEST(MemoryPlacement, ChunksTakeTurns) {
+  for (const Size chunks : {2, 3, 4})
+    for (const Size microbatches : {3, 12, 16}) {
+      PlanInput input = tutorial({{"pipeline", 4}});
+      input.model = mlp({.widths = std::vector<Size>(17, 64)});
+      input.schedule = PipelineSchedule::interleaved;
+      input.virtual_stages = chunks;
+      input.microbatches = input.batch_size = input.samples = microbatches;
+      SCOPED_TRACE(testing::Message() << chunks << " chunks, " << microbatches);
+      const Plan plan = make_plan(input);
+      const StagePlan& stage = plan.stages.front();
+      struct Use {
+        Range bytes, alive;
+      };
+      std::vector<Use> uses;
+      Size most = 0;  // bytes at a time
+      std::vector<Size> in_use(stage.actions.size());
+      for (const Storage& storage : stage.storages)
+        for (Size m = 0; m < microbatches; ++m) {
+          uses.push_back({{storage.place(m), storage.bytes}, storage.alive[m]});
+          EXPECT_LE(uses.back().bytes.end(), stage.frame_bytes);
+          for (Size at = storage.alive[m].begin; at < storage.alive[m].end(); ++at)
+            most = std::max(most, in_use[at] += storage.bytes);
+        }
+      const auto meet = [](Range a, Range b) { return a.begin < b.end() && b.begin < a.end(); };
+      for (std::size_t a = 0; a < uses.size(); ++a)
+        for (std::size_t b = 0; b < a; ++b)
+          EXPECT_FALSE(meet(uses[a].bytes, uses[b].bytes) && meet(uses[a].alive, uses[b].alive));
+      if (microbatches > 3) EXPECT_LE(stage.frame_bytes, most + most / 5);
+    }
+}
+
 TEST(PlanMemory, RankWithoutRowsKeepsTheState) {
   PlanInput input = tutorial({{"data", 8}});
   input.batch_size = 3;

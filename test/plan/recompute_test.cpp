@@ -112,14 +112,15 @@ TEST(PlanRecomputation, FindsTheParametersOfEveryLayerGathered) {
                                                                 {.units = 2},
                                                                 {.what = Recomputed::block},
                                                                 {.what = Recomputed::cheap}})
-      for (int options = 0; options < 16; ++options) {
+      for (int options = 0; options < 32; ++options) {
         input.model = model;
         input.loss = model.targets == Targets::classes ? LossKind::cross_entropy : LossKind::mse;
         input.activation_checkpointing = what;
         input.prefetch = options % 2 == 0;
         input.overlap = options / 2 % 2 == 0;
         input.keep_last_unit = options / 4 % 2 == 0;
-        input.microbatches = 1 + options / 8;
+        input.microbatches = 1 + options / 8 % 2;
+        input.fsdp_unit = static_cast<FsdpUnit>(options / 16);
         EXPECT_EQ(layer_without_parameters(make_plan(input)), "")
             << model.layers.back().name << ", " << name_of(what.what) << " " << what.units
             << ", options " << options;

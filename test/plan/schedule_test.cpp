@@ -2,6 +2,7 @@
 #include <string>
 #include <vector>
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <tessera/plan/plan_text.hpp>
@@ -88,6 +89,113 @@ TEST(Schedule, AMillionMicrobatchesTakeNoMoreActionsThanThree) {
     EXPECT_LT(to_text(plan, 0, PlanParts::all()).size(), 10'000u);
     EXPECT_LT(to_json(plan, 0, PlanParts::all()).dump().size(), 20'000u);
   }
+}
+
+/// Returns the passes and messages of a stage: "F3 in 1", "receives m4", "started m4".
+std::vector<std::string> passes_of(const PlanInput& input, const StagePlan& stage) {
+  std::vector<std::string> all;
+  for (const auto& [action, microbatch] : plan_test::every_action(stage)) {
+    std::string text;
+    if (const auto* message = std::get_if<Message>(&*action)) {
+      text = fmt::format("{} {} m{}", message->sends ? "send" : "receive",
+                         message->phase == Phase::start ? "starts" : "ends", microbatch);
+    } else if (const Compute* compute = compute_of(action)) {
+      const auto* backward = std::get_if<Backward>(&*action);
+      Size chunk = 0;
+      while (compute->layer >= stage.chunks[chunk].end() ||
+             compute->layer < stage.chunks[chunk].begin)
+        ++chunk;
+      const bool delayed = backward && backward->gradients == Gradients::of_parameters &&
+                           input.schedule == PipelineSchedule::zero_bubble;
+      text = fmt::format("{}{} in {}",
+                         backward == nullptr ? "F"
+                         : delayed           ? "W"
+                                             : "B",
+                         microbatch, chunk);
+    }
+    if (!text.empty() && (all.empty() || all.back() != text)) all.push_back(text);
+  }
+  return all;
+}
+
+/// Returns the same for a list that has all microbatches.
+std::vector<std::string> passes_of(const std::vector<PipelineAction>& list) {
+  std::vector<std::string> all;
+  for (const auto& [step, pass] : list) {
+    const bool sends = step == PipelineStep::start_send || step == PipelineStep::finish_send,
+               starts = step == PipelineStep::start_send || step == PipelineStep::start_receive;
+    const char letter = "FBBW"[static_cast<int>(pass.kind)];
+    all.push_back(step == PipelineStep::compute
+                      ? fmt::format("{}{} in {}", letter, pass.microbatch, pass.chunk)
+                      : fmt::format("{} {} m{}", sends ? "send" : "receive",
+                                    starts ? "starts" : "ends", pass.microbatch));
+  }
+  return all;
+}
+
+// The repeated part of each stage stands for the passes and messages that are left out.
+TEST(Schedule, PipelinesRepeatTheirSteadyState) {
+  struct Case {
+    PipelineSchedule schedule;
+    Size stages, chunks, microbatches;
+    bool repeats;
+  };
+  using enum PipelineSchedule;
+  for (const auto& [schedule, stages, chunks, microbatches, repeats] :
+       std::vector<Case>{{one_f_one_b, 2, 1, 64, false},
+                         {one_f_one_b, 2, 1, 65, true},
+                         {one_f_one_b, 4, 1, 200, true},
+                         {zero_bubble, 2, 1, 70, true},
+                         {zero_bubble, 4, 1, 200, true},
+                         {gpipe, 3, 1, 200, false},
+                         {interleaved, 2, 1, 80, true},
+                         {interleaved, 2, 2, 80, true},
+                         {interleaved, 2, 4, 99, false},
+                         {interleaved, 3, 2, 200, false},
+                         {interleaved, 3, 2, 240, true},
+                         {interleaved, 4, 2, 400, true}}) {
+    PlanInput input = tutorial({{"pipeline", stages}});
+    input.model = mlp({.widths = std::vector<Size>(9, 4)});
+    input.schedule = schedule;
+    input.virtual_stages = chunks;
+    input.batch_size = input.samples = 3 * microbatches;
+    input.validation_samples = microbatches;
+    input.microbatches = microbatches;
+    SCOPED_TRACE(testing::Message() << name_of(schedule) << " " << stages << " " << microbatches);
+    const Plan plan = make_plan(input);
+    const PipelineShape shape = input.pipeline();
+    const ActionLists lists = add_messages(order_passes(shape), shape);
+    for (std::size_t s = 0; s < lists.size(); ++s) {
+      const StagePlan& stage = plan.stages[s];
+      EXPECT_EQ(stage.repeated.times > 1, repeats);
+      EXPECT_EQ(passes_of(input, stage), passes_of(lists[s])) << "stage " << s;
+      Size losses = 0, last = 0;
+      for_each_action(stage.evaluation, stage.evaluation_repeated, [&](std::size_t i, Size m) {
+        losses += stage.evaluation[i].as<Loss>() != nullptr;
+        last = m;
+      });
+      EXPECT_EQ(losses, s + 1 == lists.size() ? microbatches : 0);
+      EXPECT_EQ(last, microbatches - 1);
+    }
+  }
+}
+
+// A thousand times as many microbatches take no more memory for the plan, and no other frame.
+TEST(Schedule, AMillionMicrobatchesOfAPipelineTakeNoMoreActionsThanAThousand) {
+  const auto planned = [](Size microbatches) {
+    PlanInput input = tutorial({{"pipeline", 4}});
+    input.model = mlp({.widths = std::vector<Size>(9, 4)});
+    input.schedule = PipelineSchedule::interleaved;
+    input.virtual_stages = 2;
+    input.batch_size = input.samples = input.microbatches = microbatches;
+    return make_plan(input);
+  };
+  const Plan few = planned(1'000), many = planned(1'000'000);
+  for (std::size_t s = 0; s < 4; ++s) {
+    EXPECT_EQ(many.stages[s].actions.size(), few.stages[s].actions.size());
+    EXPECT_EQ(many.stages[s].frame_bytes, few.stages[s].frame_bytes);
+  }
+  EXPECT_LT(to_text(many, 0, PlanParts::all()).size(), 200'000u);
 }
 
 TEST(Schedule, AxesOfSizeOneReduceNothing) {

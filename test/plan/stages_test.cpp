@@ -9,6 +9,7 @@
 #include <tessera/plan/pipeline/stages.hpp>
 #include <tessera/plan/plan.hpp>
 
+#include "expect_error.hpp"
 #include "plan/plan_support.hpp"
 
 namespace tessera {
@@ -58,6 +59,64 @@ TEST(Stages, HaveAsManyLayersOrAsManyFlops) {
   input = deep({{"pipeline", 2}}, PipelineSchedule::interleaved, 2);
   input.virtual_stages = 2;
   EXPECT_EQ(layers_of(input), (Names{"1256", "3478"}));
+}
+
+/// Returns the blocks of each chunk, in the order of layers: "embedding block1".
+std::vector<std::string> blocks_of_chunks(const PlanInput& input) {
+  const std::vector<std::vector<Range>> stages = split_into_stages(input);
+  std::vector<std::string> text;
+  for (std::size_t chunk = 0; chunk < stages.front().size(); ++chunk)
+    for (const std::vector<Range>& stage : stages) {
+      std::string_view last;
+      text.emplace_back();
+      for (Size l = stage[chunk].begin; l < stage[chunk].end(); ++l) {
+        const std::string_view name = block_of(input.model.layers[l]);
+        if (name != last) text.back() += (last.empty() ? "" : " ") + std::string(name);
+        last = name;
+      }
+    }
+  return text;
+}
+
+PlanInput of_blocks(Size blocks, Size stages, Size chunks) {
+  PlanInput input = deep({{"pipeline", stages}}, PipelineSchedule::interleaved, 2 * stages);
+  const TransformerConfig sizes{
+      .vocabulary = 5, .context = 4, .width = 8, .heads = 2, .blocks = blocks, .inner_width = 6};
+  input.model = transformer(sizes, {});
+  input.virtual_stages = chunks;
+  return input;
+}
+
+TEST(Stages, HaveWholeBlocks) {
+  using Names = std::vector<std::string>;
+  PlanInput input = of_blocks(5, 2, 2);
+  input.stage_balance = StageBalance::blocks;
+  EXPECT_EQ(blocks_of_chunks(input),
+            (Names{"embedding block1 block2", "block3", "block4", "block5 ln logits"}));
+  input.stage_balance = StageBalance::layers;
+  input.stage_layout = {0, 4, 1, 0};
+  EXPECT_EQ(blocks_of_chunks(input),
+            (Names{"embedding", "block1 block2 block3 block4", "block5", "ln logits"}));
+  for (const std::vector<Size>& layout : std::vector<std::vector<Size>>{
+           {1, 2, 1}, {1, 1, 1, 1}, {2, 2, 2, 2}, {3, 0, 1, 1}, {-1, 3, 2, 1}}) {
+    input.stage_layout = layout;
+    EXPECT_TRUE(test::error_of([&] {
+                  split_into_stages(input);
+                }).starts_with("distributed.stage_layout = ["));
+  }
+  input.stage_layout = {};
+  input.stage_balance = StageBalance::blocks;
+  input.mesh = MeshShape({{"pipeline", 3}});
+  EXPECT_EQ(test::error_of([&] { split_into_stages(input); }),
+            "distributed.stage_balance = \"blocks\": needs a block for each of 6 chunks, and the "
+            "model has 5 blocks");
+
+  input = of_blocks(105, 35, 3);  // Korthikanti et al. 2022: 530B
+  input.stage_balance = StageBalance::blocks;
+  const Names chunks = blocks_of_chunks(input);
+  EXPECT_EQ(chunks[0], "embedding block1");
+  for (std::size_t c = 1; c < 104; ++c) EXPECT_EQ(chunks[c], "block" + std::to_string(c + 1));
+  EXPECT_EQ(chunks[104], "block105 ln logits");
 }
 
 // Stage k sends m messages to each neighbour. All stages of an interleaved pipeline together send

@@ -69,6 +69,25 @@ bool is_of_first_replica(const Plan& plan, Size rank) {
   return mesh.coordinate(rank, replica_axes(plan.input.strategy, mesh)) == 0;
 }
 
+TEST(Units, OfABlockAreGatheredInOneCall) {
+  PlanInput input = sharded(tutorial({{"fsdp", 2}}), Strategy::fsdp);
+  const TransformerConfig sizes{
+      .vocabulary = 5, .context = 4, .width = 8, .heads = 2, .blocks = 2, .inner_width = 6};
+  input.model = transformer(sizes, {});
+  input.fsdp_unit = FsdpUnit::block;
+  const Plan plan = make_plan(input);
+  const ParameterLayout& layout = plan.stages.front().parameters;
+  std::vector<std::string> names;
+  for (const BucketPlan& bucket : layout.buckets) names.push_back(name_of(bucket, layout.units));
+  EXPECT_EQ(names, (std::vector<std::string>{"embedding", "block1/ln1..block1/fc2",
+                                             "block2/ln1..block2/fc2", "ln", "logits"}));
+  Size gathers = 0;
+  for (const CollectivePlan& call : plan.collectives(0))
+    if (call.operation == Operation::all_gather && call.cadence == Cadence::step)
+      gathers += call.calls;
+  EXPECT_EQ(gathers, 2 * 5 - 1) << "the last one stays gathered";
+}
+
 TEST(Units, EveryElementCountsOnceOverTheRanksThatSplitTheState) {
   for_plans([](const Plan& plan) {
     std::vector<int> counted(static_cast<std::size_t>(plan.input.model.num_parameters()));

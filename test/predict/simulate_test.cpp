@@ -258,6 +258,41 @@ TEST(Simulate, PipelinesTakeAsLongAsTheirSchedules) {
       }
 }
 
+// The repeated part of a pipeline's list takes as long as all that it stands for: also with stages
+// of different speed, slow messages, and microbatches or ranks of `data` with different samples.
+TEST(Simulate, RepeatedPassesTakeAsLongAsListedOnes) {
+  using enum PipelineSchedule;
+  for (const auto& [schedule, chunks] :
+       {std::pair{one_f_one_b, Size{1}}, {zero_bubble, Size{1}}, {interleaved, Size{2}}})
+    for (const Size stages : {2, 4})
+      for (const Size slow : {-1, 0, 1, 3})
+        for (const double message : {0.0, 0.37, 20.0})
+          for (const Size batch : {400, 1'201}) {
+            SCOPED_TRACE(testing::Message() << name_of(schedule) << " " << stages << " " << slow
+                                            << " " << message << " " << batch);
+            PlanInput input = eight_layers(schedule, stages, 400, chunks);
+            input.mesh = MeshShape({{"data", 1 + batch % 2}, {"pipeline", stages}});
+            input.batch_size = input.samples = batch;
+            if (slow >= 0) {
+              std::vector<Size> widths(9, 16);
+              widths[2 * slow + 1] = 40;
+              input.model = mlp({.widths = widths});
+            }
+            const Plan plan = make_plan(input);
+            ASSERT_GT(plan.stages.front().repeated.times, 50);
+            const CostOf cost = [&, message = message](const Work& work) {
+              if (work.is_message()) return Cost{message, 0, message / 3};
+              return Cost{work.call ? 1 : work.bytes / 1000, work.bytes / 1e5};
+            };
+            const SimulatedStep few = simulate(plan, cost), all = simulate(written_out(plan), cost);
+            const double tolerance = 1e-9 * all.step_seconds;
+            EXPECT_NEAR(few.step_seconds, all.step_seconds, tolerance);
+            for (std::size_t p = 0; p < all.parts().size(); ++p)
+              EXPECT_NEAR(few.parts().at(p).second, all.parts()[p].second, tolerance)
+                  << all.parts()[p].first;
+          }
+}
+
 // One message travels between the forward passes of two stages, and one between the backward
 // passes.
 TEST(Simulate, StagesWaitForMessages) {

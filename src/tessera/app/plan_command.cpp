@@ -109,7 +109,11 @@ Findings plan_of(const Config& config, const PlanOptions& options) {
   if (!options.machine.empty()) machine = load_machine(options.machine);
   const DeviceTraits traits = machine ? machine->traits() : traits_of_this_device();
   const Plan plan = make_plan(plan_input(config, resolve_mesh(config, topology), traits));
-  Findings found{device_line(machine) + to_text(plan, topology, options.parts)};
+  const Size memory = largest_memory(plan).memory.total();
+  const std::string verdict = machine ? memory_text(*machine, memory) : "";
+  const bool fits = !machine || memory <= machine->memory_bytes;
+  Findings found{device_line(machine) + (fits ? "" : verdict) +
+                 to_text(plan, topology, options.parts)};
   if (!options.json.empty()) found.document = to_json(plan, topology, options.parts);
   if (!options.timeline.empty()) found.timeline = timeline_of(plan, options, found.text);
   if (!options.chakra.empty()) {
@@ -119,8 +123,7 @@ Findings plan_of(const Config& config, const PlanOptions& options) {
   }
   if (!machine) return found;
   const SimulatedStep step = simulate(plan, *machine);
-  const Size memory = largest_memory(plan).memory.total();
-  found.text += step_text(plan, *machine, step) + memory_text(*machine, memory);
+  found.text += step_text(plan, *machine, step) + (fits ? verdict : "");
   found.document["predicted"] = step_json(plan, *machine, step);
   found.document["predicted"]["lacks_bytes"] = std::max(Size{0}, memory - machine->memory_bytes);
   const double utilization = found.document["predicted"]["mfu"];

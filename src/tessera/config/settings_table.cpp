@@ -186,6 +186,8 @@ const Fields<DistributedConfig>& distributed_fields() {
        "gradient of the mean or of the sum of the batch's losses", fixed},
       {"distributed.bucket_bytes", &C::bucket_bytes,
        "largest gradient bucket, in bytes; data, zero1, zero2", positive},
+      {"distributed.fsdp_unit", &C::fsdp_unit,
+       "what one call gathers: the parameters of a layer or of a block; fsdp, hybrid"},
       {"distributed.overlap", &C::overlap, "start reductions during the backward pass"},
       {"distributed.prefetch", &C::prefetch,
        "gather the next unit while one is in use; fsdp, hybrid"},
@@ -223,6 +225,12 @@ const Fields<DistributedConfig>& distributed_fields() {
        "chunks of layers on each pipeline stage; interleaved", positive},
       {"distributed.stage_balance", &C::stage_balance,
        "quantity that is balanced over pipeline stages"},
+      {"distributed.stage_layout", &C::stage_layout,
+       "blocks of each stage, or of each chunk in the order of layers, in place of stage_balance",
+       Rule<C>{[](const C& c) {
+                 return c.stage_layout.empty() || c.stage_balance == StageBalance::layers;
+               },
+               "needs distributed.stage_balance to be absent"}},
   };
   return fields;
 }

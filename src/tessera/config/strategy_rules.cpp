@@ -119,6 +119,7 @@ void check_mesh_of_strategy(const DistributedConfig& config, const MeshShape& me
 
 const std::vector<StrategyOption>& strategy_options() {
   static const std::vector<StrategyOption> options{
+      {"distributed.fsdp_unit", Applies::gathering},
       {"distributed.prefetch", Applies::gathering},
       {"distributed.reshard_after_forward", Applies::gathering},
       {"distributed.keep_last_unit", Applies::gathering},
@@ -130,6 +131,7 @@ const std::vector<StrategyOption>& strategy_options() {
       {"distributed.schedule", Applies::staging},
       {"distributed.virtual_stages", Applies::staging},
       {"distributed.stage_balance", Applies::staging},
+      {"distributed.stage_layout", Applies::staging},
   };
   return options;
 }

@@ -38,17 +38,21 @@ class PassRegions {
   PassRegions(const std::vector<PassSpan>& passes, const std::vector<std::string>& names)
       : passes_(passes), names_(names) {}
 
-  /// Closes and opens regions before an action of the step.
+  /// Closes and opens regions before an action of the step. A repeated pass has the name of the
+  /// first one.
   void before(Size action) {
-    if (pass_ < names_.size() && action == passes_[pass_].actions.end()) region_.reset(), ++pass_;
-    if (pass_ < names_.size() && action == passes_[pass_].actions.begin)
-      region_.emplace(names_[pass_].c_str());
+    if (names_.empty()) return;
+    const auto next = std::ranges::upper_bound(
+        passes_, action, {}, [](const PassSpan& span) { return span.actions.begin; });
+    if (next == passes_.begin() || action >= std::prev(next)->actions.end())
+      region_.reset();
+    else if (action == std::prev(next)->actions.begin)
+      region_.emplace(names_[std::prev(next) - passes_.begin()].c_str());
   }
 
  private:
   const std::vector<PassSpan>& passes_;
   const std::vector<std::string>& names_;
-  std::size_t pass_ = 0;
   std::optional<Region> region_;
 };
 

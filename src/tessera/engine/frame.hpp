@@ -81,11 +81,9 @@ class Frame {
   Matrix<E> matrix(SlotId id, const Microbatch<State>& batch) const {
     const Slot& slot = stage_.slots[id];
     const Storage& storage = stage_.storages[slot.storage];
-    char* const first = memory_.data() + storage.offset;
     const Extents& extents = extents_of(id, samples_of(id, batch));
-    return alias_matrix(
-        reinterpret_cast<E*>(first + (batch.number % storage.instances) * storage.stride),
-        extents.rows, extents.columns);
+    return alias_matrix(reinterpret_cast<E*>(memory_.data() + storage.place(batch.number)),
+                        extents.rows, extents.columns);
   }
 
   /// The extents of a slot in the latest microbatch that used it. Most microbatches have equally

@@ -59,7 +59,7 @@ std::string to_string(const ListedAction& listed, const Plan& plan, const StageP
     if (plan.input.microbatches > 1) details.push_back(fmt::format("m{}", listed.microbatch));
   };
   match(
-      listed.action,
+      *listed.action,
       [&](const Compute& a) {
         if (a.ring_part >= 0) details.push_back(fmt::format("part {}", a.ring_part));
         add_microbatch();

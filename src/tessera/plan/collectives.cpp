@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
 #include <iterator>
 #include <set>
 
@@ -35,14 +36,20 @@ class Collector {
   void add(const std::vector<ListedAction>& list, const Repetition& repeated,
            const CallSizes& sizes, Cadence cadence) {
     const std::vector<Range> runs =
-        equal_microbatches(repeated.times, sizes.samples.microbatches(), sizes.samples.of_ranks());
+        equal_microbatches(sizes.samples.microbatches(), sizes.samples.of_ranks());
     for (Size i = 0; i < static_cast<Size>(list.size()); ++i) {
       const auto& [action, microbatch] = list[static_cast<std::size_t>(i)];
       const bool repeats = repeated.before <= i && i < repeated.end();
-      for (const Range& run : repeats ? runs : std::vector<Range>{{microbatch, 1}}) {
+      Size time = 0;  // at which the run is reached
+      for (const Range& run : runs) {
+        const Size behind =
+            std::clamp<Size>((run.end() - microbatch + repeated.period - 1) / repeated.period, time,
+                             repeats ? repeated.times : 1);
+        if (behind == time) continue;
         const auto call = call_of(action, run.begin, plan_, sizes);
         if (call && call->is_issued)
-          add(call->ranks, call->operation, call->bytes, call->what, cadence, run.count);
+          add(call->ranks, call->operation, call->bytes, call->what, cadence, behind - time);
+        time = behind;
       }
     }
   }
@@ -61,11 +68,11 @@ CallSizes call_sizes(const Plan& plan, Size rank) {
           plan.stage_number(rank)};
 }
 
-std::vector<Range> equal_microbatches(Size n, Size microbatches, const std::vector<Size>& samples) {
-  std::set<Size> begins{0, 1, n};
+std::vector<Range> equal_microbatches(Size microbatches, const std::vector<Size>& samples) {
+  std::set<Size> begins{0, 1, microbatches};
   for (const Size all : samples) begins.insert(all % microbatches);
   std::vector<Range> runs;
-  for (auto begin = begins.begin(); *begin < n; ++begin)
+  for (auto begin = begins.begin(); *begin < microbatches; ++begin)
     runs.push_back({*begin, *std::next(begin) - *begin});
   return runs;
 }

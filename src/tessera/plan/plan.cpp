@@ -59,10 +59,11 @@ void add_state_slots(const PlanInput& input, StagePlan& stage) {
 /// Places tensors in the frame by their lifetimes in the actions of a step. An evaluation can use
 /// the same places, because no tensor of it lives longer than in a step.
 void place_tensors(StagePlan& stage, const PlanInput& input) {
-  const Size listed = listed_passes(input).microbatches;  // the last one stands for the last of all
+  const Size listed = listed_passes(input).microbatches;
   for (Storage& storage : stage.storages) storage.alive.resize(listed);
   for (std::size_t now = 0; now < stage.actions.size(); ++now) {
-    const Size microbatch = std::min(stage.actions[now].microbatch, listed - 1);
+    const Size microbatch =
+        stage.repeated.listed(static_cast<Size>(now), stage.actions[now].microbatch);
     for_each_slot(stage.actions[now].action, [&](SlotId id) {
       if (!stage.slots[id].in_frame()) return;
       Range& alive = stage.storages[stage.slots[id].storage].alive[microbatch];
@@ -70,7 +71,9 @@ void place_tensors(StagePlan& stage, const PlanInput& input) {
       alive.count = static_cast<Size>(now) + 1 - alive.begin;
     });
   }
-  stage.frame_bytes = place_in_memory(stage.storages);
+  const PipelineShape shape = input.pipeline();
+  stage.frame_bytes =
+      place_in_memory(stage.storages, shape.virtual_stages > 1 ? period_of(shape) : 0);
 }
 
 /// Adds the actions and tensors of a stage to its outline.

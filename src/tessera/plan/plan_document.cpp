@@ -10,10 +10,6 @@ namespace {
 
 using nlohmann::json;
 
-/// Up to this number, repeated microbatches are listed one by one. Beyond it, the first one stands
-/// for all.
-constexpr Size most_listed = 64;
-
 /// Returns a count as an integer if all integers up to it are exact in a double.
 json whole(double count) {
   if (count < 0x1p53) return static_cast<Size>(count);
@@ -103,7 +99,8 @@ class DocumentParts {
       const StagePlan& stage = plan_.stages[number];
       const Repetition& repeated = stage.repeated;
       const Size times = repeated.times > most_listed ? repeated.times : 1;
-      for_each_action(stage.actions, {repeated.actions, repeated.times / times, repeated.before},
+      for_each_action(stage.actions,
+                      {repeated.actions, repeated.times / times, repeated.before, repeated.period},
                       [&](std::size_t at, Size microbatch) {
                         const Action& action = stage.actions[at].action;
                         all.push_back({{"kind", name_of(action)},

@@ -209,11 +209,12 @@ void write_checkpoint_bytes(std::string& out, const json& groups) {
 void write_pipeline(std::string& out, const Plan& plan, bool draws) {
   const PipelineShape shape = plan.input.pipeline();
   if (shape.stages == 1) return;
-  const PassLists passes = order_passes(shape);
-  const PipelineTimeline timeline = simulate_pipeline(add_messages(passes, shape), shape);
+  const PipelineShape listed = listed_passes(plan.input);
+  const PassLists passes = order_passes(listed);
+  const PipelineTimeline timeline = simulate_pipeline(add_messages(passes, listed), listed);
   out += fmt::format(
       "\nPipeline, schedule {}: bubble {:.1f} % if backward takes twice as long as forward\n",
-      name_of(shape.schedule), 100 * timeline.bubble);
+      name_of(shape.schedule), 100 * bubble_of(timeline, listed, shape));
   if (!draws) return;
   out += draw(timeline, shape);
   out += "  microbatches whose activations each stage keeps at once:";
@@ -234,12 +235,16 @@ void write_schedule(std::string& out, const json& actions, std::size_t stage) {
     column += text.size();
   };
   std::vector<std::string> texts;
-  Size pending = 1;  // times of the previous action
+  Size pending = 1, last = 0;  // times and microbatch of the previous action
   for (const json& action : actions) {
     if (action["stage"] != stage) continue;
     const Size times = action.value("microbatches", Size{1});
-    if (times < pending) texts.push_back(fmt::format("(the same for m1 to m{})", pending - 1));
+    if (times < pending)
+      texts.push_back(last == 0
+                          ? fmt::format("(the same for m1 to m{})", pending - 1)
+                          : fmt::format("(the same {} times for later microbatches)", pending - 1));
     pending = times;
+    last = action["microbatch"];
     texts.push_back(action["text"].get<std::string>());
   }
   for (const std::string& text : folded(texts)) {

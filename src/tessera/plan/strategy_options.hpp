@@ -4,6 +4,7 @@
 #include <array>
 #include <cstdint>
 #include <string_view>
+#include <vector>
 
 #include <tessera/base/names.hpp>
 #include <tessera/base/types.hpp>
@@ -17,19 +18,30 @@ namespace tessera {
 enum class StageBalance : std::uint8_t {
   layers,  ///< equal numbers of units; the first stages have one more if they do not divide evenly
   flops,   ///< minimises the FLOPs of the busiest stage
+  blocks,  ///< equal numbers of blocks of the model (blocks_of()), which no stage cuts
 };
 template <>
-inline constexpr std::array<std::string_view, 2> names_of<StageBalance>{"layers", "flops"};
+inline constexpr std::array<std::string_view, 3> names_of<StageBalance>{"layers", "flops",
+                                                                        "blocks"};
+
+/// What strategies that shard parameters gather in one call.
+enum class FsdpUnit : std::uint8_t {
+  layer,  ///< a unit: the parameters of one layer
+  block,  ///< the units of one block of the model, block_of()
+};
+template <>
+inline constexpr std::array<std::string_view, 2> names_of<FsdpUnit>{"layer", "block"};
 
 /// The options of a parallel strategy. The configuration and PlanInput both derive from this
 /// struct, so each option has one declaration and one default.
 struct StrategyOptions {
   Strategy strategy = Strategy::data;
   Size bucket_bytes = Size{25} << 20;  ///< limit of a bucket; a larger unit is a bucket by itself
-  bool overlap = false;                ///< start reductions during the backward pass
-  bool prefetch = true;                ///< gather the next unit while one is in use
-  bool reshard_after_forward = true;   ///< false: units stay gathered until their backward pass
-  bool keep_last_unit = true;          ///< the last unit stays gathered until its backward pass
+  FsdpUnit fsdp_unit = FsdpUnit::layer;
+  bool overlap = false;               ///< start reductions during the backward pass
+  bool prefetch = true;               ///< gather the next unit while one is in use
+  bool reshard_after_forward = true;  ///< false: units stay gathered until their backward pass
+  bool keep_last_unit = true;         ///< the last unit stays gathered until its backward pass
   /// Between a row-parallel and a column-parallel layer, each rank of `model` computes a part of
   /// the rows only (Korthikanti et al. 2022).
   bool sequence_parallel = false;
@@ -38,6 +50,8 @@ struct StrategyOptions {
   PipelineSchedule schedule = PipelineSchedule::one_f_one_b;
   Size virtual_stages = 1;  ///< chunks of layers on each pipeline stage
   StageBalance stage_balance = StageBalance::layers;
+  /// Blocks of each chunk, in the order of layers, in place of a balance; empty: none are given.
+  std::vector<Size> stage_layout{};
 };
 
 }  // namespace tessera

@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <cmath>
+#include <deque>
 #include <map>
 #include <numeric>
 #include <tuple>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -15,29 +18,41 @@ namespace {
 using Seconds = std::vector<double>;       // by kind
 using Members = std::vector<std::size_t>;  // kinds that do one piece of work together
 
-/// The numbers that change while a step is simulated.
-struct SimulatedState {
-  Seconds now;                       ///< the clocks
-  Seconds lag;                       ///< lag since the last call
-  std::map<AxisSet, Seconds> links;  ///< by axes and leader, the end of the group's latest call
-  SimulatedStep result{};
-
-  template <class Visit>
-  void for_each_number(const Visit& visit) {
-    for (Seconds* all : {&now, &lag}) std::for_each(all->begin(), all->end(), visit);
-    for (auto& [ranks, until] : links) std::for_each(until.begin(), until.end(), visit);
-    for (auto* part : {&result.products, &result.kernels, &result.update})
-      visit(part->work), visit(part->launches);
-    for (SimulatedStep::Call& call : result.calls)
-      visit(call.calls), visit(call.seconds), visit(call.lasting), visit(call.waiting);
-  }
-};
-
 /// A call of a group, or a message, that has begun.
 struct Flight {
   double begin = 0;
   Cost cost{};             ///< as on the rank where it costs most
   bool is_issued = false;  ///< false: no rank has anything to send
+};
+
+using Flights = std::vector<Flight>;                 ///< by leader
+using Key = std::tuple<AxisSet, std::size_t, Size>;  ///< ranks, stage, number
+
+/// The numbers that change while a step is simulated.
+struct SimulatedState {
+  Seconds now;                       ///< the clocks
+  Seconds lag;                       ///< lag since the last call
+  std::map<AxisSet, Seconds> links;  ///< by axes and leader, the end of the group's latest call
+  std::map<Key, std::deque<Flights>> in_flight{};  ///< started calls, the first one in front
+  SimulatedStep result{};
+
+  /// Visits clocks first, then all other times.
+  template <class Visit>
+  void for_each_time(const Visit& visit) {
+    for (Seconds* all : {&now, &lag}) std::for_each(all->begin(), all->end(), visit);
+    for (auto& [ranks, until] : links) std::for_each(until.begin(), until.end(), visit);
+    for (auto& [key, sent] : in_flight)
+      for (Flights& flights : sent)
+        for (Flight& flight : flights) visit(flight.begin);
+  }
+  template <class Visit>
+  void for_each_number(const Visit& visit) {
+    for_each_time(visit);
+    for (auto* part : {&result.products, &result.kernels, &result.update})
+      visit(part->work), visit(part->launches);
+    for (SimulatedStep::Call& call : result.calls)
+      visit(call.calls), visit(call.seconds), visit(call.lasting), visit(call.waiting);
+  }
 };
 
 /// Simulates a step with one clock per kind.
@@ -47,7 +62,7 @@ class Simulator {
       : kinds_(kinds),
         works_(plan, cost, kinds, software),
         all_(kinds.size()),
-        state_{Seconds(kinds.size()), Seconds(kinds.size()), {}} {
+        state_{Seconds(kinds.size()), Seconds(kinds.size())} {
     std::iota(all_.begin(), all_.end(), std::size_t{0});
   }
 
@@ -65,18 +80,48 @@ class Simulator {
   }
 
  private:
-  /// Simulates a part. After 64 repetitions, each further one takes as long as the last of these.
+  /// Simulates a part. Without stages, each repetition after the 64th takes as long as the 64th.
+  /// Stages wait for each other in a pattern that soon returns, after one repetition or as many as
+  /// a message needs for its way through the stages and back. Once it does, whole patterns are left
+  /// out.
   void repeat(const StepPart& part) {
     constexpr Size most = 64;
-    const Size times = std::min(part.times, most);
-    for (Size i = 0; i + 1 < times; ++i) carry_out(part.works);
-    Seconds before;
-    state_.for_each_number([&](double number) { before.push_back(number); });
-    carry_out(part.works);
-    if (part.times == times) return;
-    const auto more = static_cast<double>(part.times - times);
-    auto then = before.begin();
-    state_.for_each_number([&](double& number) { number += more * (number - *then++); });
+    const auto stages = static_cast<Size>(part.works.size());
+    std::deque<Seconds> earlier;  // numbers, the latest ones first
+    for (Size left = part.times; left > 0;) {
+      if (stages > 1 || left == part.times - most + 1) {
+        earlier.emplace_front();
+        state_.for_each_number([&](double number) { earlier.front().push_back(number); });
+      }
+      carry_out(part.works);
+      --left;
+      for (Size turns = 1; turns <= std::min(left, std::ssize(earlier)); ++turns) {
+        const Seconds& then = earlier[static_cast<std::size_t>(turns - 1)];
+        if (stages > 1 && !returns_to(then)) continue;
+        const auto more = static_cast<double>(left / turns);
+        auto at = then.begin();
+        state_.for_each_number([&](double& number) { number += more * (number - *at++); });
+        left %= turns;
+        earlier.clear();
+      }
+      if (std::ssize(earlier) > 2 * stages) earlier.pop_back();
+    }
+  }
+
+  /// Returns true if the state is the one of these earlier numbers at a later time: all clocks have
+  /// advanced alike, and so have links and calls in flight, or they are not in use.
+  bool returns_to(const Seconds& then) {
+    const double by = state_.now[0] - then[0], tolerance = 1e-12 * state_.now[0];
+    std::size_t i = 0, same = 0, all = 0;
+    state_.for_each_number([&](double) { ++all; });
+    if (all != then.size()) return false;
+    state_.for_each_time([&](double time) {
+      const double advanced = time - then[i];
+      same += std::abs(advanced - by) <= tolerance ||
+              (i >= all_.size() && std::abs(advanced) <= tolerance);
+      ++i;
+    });
+    return same == i;
   }
 
   /// Executes the work of all stages once. Each stage advances until it waits for a message or for
@@ -84,34 +129,35 @@ class Simulator {
   void carry_out(const StageWorks& works) {
     std::vector<std::size_t> next(works.size());
     for (;;) {
-      advance_stages(works, next, [&](std::size_t stage, const WorkEntry& entry) {
-        if (entry.costed->meets_other_stages || !has_arrived(entry, stage)) return false;
-        execute(entry, entry.costed->costs, members(stage), stage);
+      advance_stages(works, next, [&](std::size_t stage, const CostedWork* work) {
+        const CostedWork& entry = *work;
+        if (entry.meets_other_stages || !has_arrived(entry, stage)) return false;
+        execute(entry, entry.costs, members(stage), stage);
         return true;
       });
       if (next[0] == works[0].size()) return;
       std::vector<Cost> costs(all_.size());
       for (std::size_t s = 0; s < works.size(); ++s) {
-        const std::vector<Cost>& own = works[s].at(next[s]).costed->costs;
+        const std::vector<Cost>& own = works[s].at(next[s])->costs;
         for (std::size_t i = 0; i < own.size(); ++i) costs[members(s)[i]] = own[i];
       }
-      execute(works[0][next[0]], costs, all_, 0);
+      execute(*works[0][next[0]], costs, all_, 0);
       for (std::size_t& position : next) ++position;
     }
   }
 
   const Members& members(std::size_t stage) const { return works_.kinds_by_stage()[stage]; }
 
-  bool has_arrived(const WorkEntry& entry, std::size_t stage) const {
-    const Work& work = entry.costed->work;
+  bool has_arrived(const CostedWork& entry, std::size_t stage) const {
+    const Work& work = entry.work;
     return !work.is_message() || work.call->phase != Phase::finish ||
-           in_flight_.contains(key_of(entry, stage));
+           state_.in_flight.contains(key_of(entry, stage));
   }
 
   /// Executes one piece of work on the kinds `members`. `costs` holds a cost per member.
-  void execute(const WorkEntry& entry, const std::vector<Cost>& costs, const Members& members,
+  void execute(const CostedWork& entry, const std::vector<Cost>& costs, const Members& members,
                std::size_t stage) {
-    const Work& work = entry.costed->work;
+    const Work& work = entry.work;
     if (!work.call) return compute(work, costs, members);
     if (work.call->phase != Phase::finish) start(entry, costs, members, stage);
     if (work.call->phase != Phase::start) finish(entry, members, stage);
@@ -130,15 +176,12 @@ class Simulator {
     }
   }
 
-  using Key = std::tuple<AxisSet, std::size_t, Size, Size>;  ///< ranks, stage, number, microbatch
   /// A message belongs to the stage that receives it. Other started calls are finished before the
   /// next one with their number starts.
-  static Key key_of(const WorkEntry& entry, std::size_t stage) {
-    const Work& work = entry.costed->work;
-    if (!work.is_message()) return {work.call->ranks, stage, work.number, 0};
-    const bool is_sent = work.call->phase == Phase::start;
-    return {work.call->ranks, is_sent ? static_cast<std::size_t>(work.peer) : stage, work.number,
-            entry.microbatch};
+  static Key key_of(const CostedWork& entry, std::size_t stage) {
+    const Work& work = entry.work;
+    const bool is_sent = work.is_message() && work.call->phase == Phase::start;
+    return {work.call->ranks, is_sent ? static_cast<std::size_t>(work.peer) : stage, work.number};
   }
   std::size_t leader_of(AxisSet ranks, std::size_t kind) const {
     return static_cast<std::size_t>(kinds_.leader.at(ranks)[kind]);
@@ -146,12 +189,11 @@ class Simulator {
 
   /// Begins the call of each group. It costs a rank nothing until it finishes the call. A message
   /// goes from each rank of a stage to the rank of the peer stage with the same other coordinates.
-  void start(const WorkEntry& entry, const std::vector<Cost>& costs, const Members& members,
+  void start(const CostedWork& entry, const std::vector<Cost>& costs, const Members& members,
              std::size_t stage) {
-    const Work& work = entry.costed->work;
+    const Work& work = entry.work;
     const AxisSet ranks = work.call->ranks;
-    std::vector<Flight>& flights = in_flight_[key_of(entry, stage)];
-    flights.assign(kinds_.size(), {});
+    Flights& flights = state_.in_flight[key_of(entry, stage)].emplace_back(kinds_.size());
     Seconds& link_until = state_.links[ranks];
     link_until.resize(kinds_.size());
     for (std::size_t i = 0; i < members.size(); ++i) {
@@ -169,7 +211,7 @@ class Simulator {
           std::max(flight.cost.exposed,
                    work.call->phase == Phase::whole ? costs[i].seconds : costs[i].exposed);
     }
-    SimulatedStep::Call& total = row(*entry.costed);
+    SimulatedStep::Call& total = row(entry);
     for (const std::size_t k : members) {
       const std::size_t leader = leader_of(ranks, k);
       const Flight& flight = flights[leader];
@@ -182,11 +224,14 @@ class Simulator {
 
   /// Finishes a call or receives a message. A rank waits for the hidden part and spends the exposed
   /// part itself.
-  void finish(const WorkEntry& entry, const Members& members, std::size_t stage) {
-    const auto flights = in_flight_.extract(key_of(entry, stage));
-    SimulatedStep::Call& total = row(*entry.costed);
+  void finish(const CostedWork& entry, const Members& members, std::size_t stage) {
+    const auto sent = state_.in_flight.find(key_of(entry, stage));
+    const Flights flights = std::move(sent->second.front());
+    sent->second.pop_front();
+    if (sent->second.empty()) state_.in_flight.erase(sent);
+    SimulatedStep::Call& total = row(entry);
     for (const std::size_t k : members) {
-      const Flight& flight = flights.mapped()[leader_of(entry.costed->work.call->ranks, k)];
+      const Flight& flight = flights[leader_of(entry.work.call->ranks, k)];
       if (!flight.is_issued) continue;
       double& now = state_.now[k];
       const double idle = std::max(0.0, flight.begin - now);  // until the last rank starts
@@ -210,7 +255,6 @@ class Simulator {
   StepWorks works_;
   Members all_;  ///< all kinds
   SimulatedState state_;
-  std::map<Key, std::vector<Flight>> in_flight_;  ///< by leader, each started call
 };
 
 }  // namespace

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <iterator>
+#include <set>
 
 #include <tessera/predict/step_works.hpp>
 
@@ -23,45 +25,57 @@ StepWorks::StepWorks(const Plan& plan, const CostOf& cost, const RankKinds& kind
     samples_.push_back(sizes_[k].calls.samples.own());
     kinds_[static_cast<std::size_t>(sizes_[k].calls.stage)].push_back(k);
   }
-  // In a fixed order of sums, each microbatch completes another number of sums.
-  if (plan.input.has_stages() && !plan.input.numerics.reproducible)
-    for (const Range& run : equal_to_each_other(plan.input.microbatches))
-      first_equal_.resize(static_cast<std::size_t>(run.end()), run.begin);
+  for (const Range& run : equal_microbatches(plan.input.microbatches, samples_))
+    first_equal_.push_back(run.begin);
 }
 
 std::vector<StepPart> StepWorks::parts() {
   std::vector<StepPart> parts;
-  const auto add = [&](Size times, std::optional<Size> microbatch, const auto& range_of) {
+  const auto add = [&](Size times, Size later, const auto& range_of) {
     StepPart& part = parts.emplace_back(StepPart{{}, times});
     for (const StagePlan& stage : plan_.stages)
-      part.works.push_back(works(part.works.size(), range_of(stage), microbatch));
+      part.works.push_back(works(part.works.size(), range_of(stage), later));
   };
-  add(1, {}, [](const StagePlan& stage) { return Range{0, stage.repeated.before}; });
-  for (const Range& run : equal_to_each_other(plan_.stages.front().repeated.times))
-    add(run.count, run.begin, [](const StagePlan& stage) {
-      return Range{stage.repeated.before, stage.repeated.actions};
-    });
-  add(1, {}, [](const StagePlan& stage) {
+  add(1, 0, [](const StagePlan& stage) { return Range{0, stage.repeated.before}; });
+  const std::vector<Size> begins = begins_of_runs();
+  for (std::size_t r = 0; r + 1 < begins.size(); ++r)
+    add(begins[r + 1] - begins[r], begins[r] * plan_.stages.front().repeated.period,
+        [](const StagePlan& stage) {
+          return Range{stage.repeated.before, stage.repeated.actions};
+        });
+  add(1, 0, [](const StagePlan& stage) {
     const Size begin = stage.repeated.end();
     return Range{begin, static_cast<Size>(stage.actions.size()) - begin};
   });
   return parts;
 }
 
-/// Returns the runs of the first `microbatches` microbatches that are equal on every kind.
-std::vector<Range> StepWorks::equal_to_each_other(Size microbatches) const {
-  return equal_microbatches(microbatches, plan_.input.microbatches, samples_);
+/// Returns the repetitions with which runs of equal ones begin, and the number of all. While the
+/// microbatches of a repetition are of several runs of equal_microbatches(), it is one by itself.
+std::vector<Size> StepWorks::begins_of_runs() const {
+  const Repetition& of = plan_.stages.front().repeated;
+  Size first = plan_.input.microbatches, last = 0;  // microbatches of the first repetition
+  for (const StagePlan& stage : plan_.stages)
+    for (Size i = stage.repeated.before; i < stage.repeated.end(); ++i) {
+      first = std::min(first, stage.actions[i].microbatch);
+      last = std::max(last, stage.actions[i].microbatch);
+    }
+  std::set<Size> begins{0, of.times};
+  const auto reaches = [&](Size microbatch, Size begin) {
+    return std::clamp<Size>((begin - microbatch + of.period - 1) / of.period, 0, of.times);
+  };
+  for (const Size begin : first_equal_)
+    for (Size r = reaches(last, begin); r <= reaches(first, begin); ++r) begins.insert(r);
+  return {begins.begin(), begins.end()};
 }
 
-/// Returns the work of some of a stage's actions. A repeated part stands for `microbatch`.
-std::vector<WorkEntry> StepWorks::works(std::size_t stage, Range actions,
-                                        std::optional<Size> microbatch) {
-  std::vector<WorkEntry> all;
+/// Returns the work of some of a stage's actions on microbatches `later` than the listed ones.
+std::vector<const CostedWork*> StepWorks::works(std::size_t stage, Range actions, Size later) {
+  std::vector<const CostedWork*> all;
   for (Size i = actions.begin; i < actions.end(); ++i) {
     const ListedAction& listed = plan_.stages[stage].actions[i];
-    const Size number = microbatch.value_or(listed.microbatch);
-    for (const CostedWork& one : works_of(stage, listed.action, number))
-      all.push_back({&one, number});
+    const Size number = listed.microbatch + later;
+    for (const CostedWork& one : works_of(stage, *listed.action, number)) all.push_back(&one);
   }
   return all;
 }
@@ -69,7 +83,9 @@ std::vector<WorkEntry> StepWorks::works(std::size_t stage, Range actions,
 /// Returns the work of an action. It is computed once for all equal microbatches.
 const std::vector<CostedWork>& StepWorks::works_of(std::size_t stage, const Action& action,
                                                    Size microbatch) {
-  if (!first_equal_.empty()) microbatch = first_equal_[static_cast<std::size_t>(microbatch)];
+  // In a fixed order of sums, each microbatch completes another number of sums.
+  if (!plan_.input.numerics.reproducible)
+    microbatch = *std::prev(std::upper_bound(first_equal_.begin(), first_equal_.end(), microbatch));
   const auto [at, is_new] = known_[stage].try_emplace({&action, microbatch});
   std::vector<CostedWork>& all = at->second;
   if (!is_new) return all;

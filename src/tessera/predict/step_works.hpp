@@ -4,7 +4,6 @@
 
 #include <cstddef>
 #include <functional>
-#include <optional>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -35,12 +34,7 @@ struct CostedWork {
   std::vector<Cost> costs;          ///< by kind of the stage, as in StepWorks::kinds_by_stage()
 };
 
-/// One entry of a stage's list of work.
-struct WorkEntry {
-  const CostedWork* costed;
-  Size microbatch;
-};
-using StageWorks = std::vector<std::vector<WorkEntry>>;  ///< by stage
+using StageWorks = std::vector<std::vector<const CostedWork*>>;  ///< by stage
 
 /// A part of a step whose work is done `times` times.
 struct StepPart {
@@ -55,8 +49,8 @@ class StepWorks {
 
   /// Returns the kinds of each stage.
   const std::vector<std::vector<std::size_t>>& kinds_by_stage() const { return kinds_; }
-  /// Returns the parts of a step: the actions before the microbatches, each run of
-  /// equal_microbatches(), and the actions that are not repeated.
+  /// Returns the parts of a step: the actions before the repeated ones, each run of equal
+  /// repetitions, and the actions behind them.
   std::vector<StepPart> parts();
 
  private:
@@ -72,16 +66,16 @@ class StepWorks {
     std::size_t operator()(const Key& key) const;
   };
 
-  std::vector<WorkEntry> works(std::size_t stage, Range actions, std::optional<Size> microbatch);
+  std::vector<const CostedWork*> works(std::size_t stage, Range actions, Size later);
   const std::vector<CostedWork>& works_of(std::size_t stage, const Action& action, Size microbatch);
-  std::vector<Range> equal_to_each_other(Size microbatches) const;
+  std::vector<Size> begins_of_runs() const;
 
   const Plan& plan_;
   const CostOf& cost_;
   std::vector<WorkSizes> sizes_;                 ///< by kind
   std::vector<Size> samples_;                    ///< by kind
   std::vector<std::vector<std::size_t>> kinds_;  ///< by stage
-  std::vector<Size> first_equal_;  ///< by microbatch, the first one with equal work; empty: itself
+  std::vector<Size> first_equal_;  ///< microbatches with which runs of equal ones begin
   std::vector<std::unordered_map<Key, std::vector<CostedWork>, Hash>> known_;  ///< by stage
 };
 

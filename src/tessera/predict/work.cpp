@@ -98,8 +98,7 @@ class WorkLister {
   void operator()(const Message& message) {
     const bool in_ring = message.peer < 0;
     if (in_ring ? message.sends : message.sends != (message.phase == Phase::start)) return;
-    const Size number = message.tag * plan_.input.microbatches + microbatch_;
-    call(in_ring ? message.tag : number, message.peer);
+    call(message.tag, message.peer);
     if (works_.empty()) return;
     works_.back().call->operation = Operation::receive;
     if (!in_ring && sizes_.software.stage_messages == BoundaryMessages::scattered) scatter(message);

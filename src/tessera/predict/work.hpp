@@ -27,8 +27,10 @@ struct Work {
   /// The call, if this is one. If it is started and finished, the start has the payload as `bytes`,
   /// and the finish has 0 bytes.
   std::optional<ActionCall> call{};
-  Size number = 0;  ///< identifies a started call or a message among those of its ranks
-  Size peer = -1;   ///< the other stage of a message; -1 for any other work
+  /// Identifies a started call or a message among those of its ranks. The messages of a tensor have
+  /// one number, and arrive in the order in which they are sent.
+  Size number = 0;
+  Size peer = -1;  ///< the other stage of a message; -1 for any other work
 
   bool is_message() const { return peer >= 0; }
   /// Returns true if the rank has nothing to do.

@@ -108,19 +108,24 @@ void add_copy(ParameterLayout& plan, const PlanInput& input, Size l,
     plan.parameters[p].is_copy = true;
 }
 
-/// Joins units into buckets, beginning with the last unit. A bucket does not cross chunks;
-/// `first_units` holds the first unit of each chunk.
+/// Joins units into buckets, beginning with the last unit: those of a block if parameters are
+/// sharded and FsdpUnit::block says so. A bucket does not cross chunks; `first_units` holds the
+/// first unit of each chunk.
 void fill_buckets(ParameterLayout& plan, const PlanInput& input,
                   const std::set<Size>& first_units) {
-  const bool one_unit_each = sharding_on(input.strategy, input.mesh).parameters;
+  const bool gathers = sharding_on(input.strategy, input.mesh).parameters;
+  const auto block = [&](Size unit) {
+    return block_of(input.model.layers[plan.units[unit].layers.begin]);
+  };
   const AxisSet sharding = shard_axes(input.strategy, input.mesh);
   for (Size u = static_cast<Size>(plan.units.size()) - 1; u >= 0; --u) {
     const Size elements = plan.units[u].place.count;
     const bool joins =
-        !plan.buckets.empty() && !one_unit_each && !first_units.contains(u + 1) &&
-        !plan.units[u].is_tied && !plan.buckets.back().is_tied &&
-        plan.buckets.back().sums == plan.units[u].sums &&
-        (plan.buckets.back().elements + elements) * size_of(input.state_type) <= input.bucket_bytes;
+        !plan.buckets.empty() && !first_units.contains(u + 1) && !plan.units[u].is_tied &&
+        !plan.buckets.back().is_tied && plan.buckets.back().sums == plan.units[u].sums &&
+        (gathers ? input.fsdp_unit == FsdpUnit::block && block(u) == block(u + 1)
+                 : (plan.buckets.back().elements + elements) * size_of(input.state_type) <=
+                       input.bucket_bytes);
     if (!joins) {
       const AxisSet sums = plan.units[u].sums;
       plan.buckets.push_back({{u, 0}, 0, sums, {0, sums & sharding}, plan.units[u].is_tied});

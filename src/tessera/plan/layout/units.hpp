@@ -71,9 +71,9 @@ struct BucketPlan {
 };
 
 /// The parameters of the layers of a stage, in order. A unit is a run of parameters, and a bucket
-/// is a run of units. If the strategy shards parameters, each bucket has one unit. Otherwise the
-/// units of a chunk are joined up to `bucket_bytes`, beginning with the last unit, whose gradient
-/// is ready first.
+/// is a run of units. If the strategy shards parameters, each bucket has one unit, or those of a
+/// block (FsdpUnit). Otherwise the units of a chunk are joined up to `bucket_bytes`, beginning with
+/// the last unit, whose gradient is ready first.
 struct ParameterLayout {
   std::vector<ParameterPlan> parameters;
   std::vector<UnitPlan> units;

@@ -6,8 +6,10 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string_view>
+#include <utility>
 #include <variant>
 #include <vector>
 
@@ -189,15 +191,27 @@ using Action = std::variant<Forward, Backward, PartialLoss, Loss, Accumulate, Mo
                             ReduceScatter, Reduce, ReduceTied, ReduceRows, CountTargets,
                             CheckFinite, FindLargest, Clip, Update>;
 
+/// An action that the entries of many microbatches share.
+class SharedAction {
+ public:
+  SharedAction(Action action = {}) : action_(std::make_shared<const Action>(std::move(action))) {}
+  const Action& operator*() const { return *action_; }
+  operator const Action&() const { return *action_; }
+  bool operator==(const SharedAction& other) const { return *action_ == *other.action_; }
+
+ private:
+  std::shared_ptr<const Action> action_;
+};
+
 /// One entry of a step's list.
 struct ListedAction {
-  Action action{};
+  SharedAction action{};
   Size microbatch = 0;
 
   /// Returns the action if it is of this type, else nullptr.
   template <class T>
   const T* as() const {
-    return std::get_if<T>(&action);
+    return std::get_if<T>(&*action);
   }
   bool operator==(const ListedAction&) const = default;
 };
@@ -237,15 +251,22 @@ void rename_slots(Action& action, const Rename& rename) {
   for_each_slot(action, [&](const SlotId& id) { const_cast<SlotId&>(id) = rename(id); });
 }
 
-/// The repeated part of a list of actions. The first `before` actions are executed once. Then
-/// microbatches 0 to `times` - 1 execute the next `actions` actions, one microbatch after another.
-/// Then the rest of the list follows once. So a list has the same length for a million
-/// microbatches as for three.
+/// The repeated part of a list of actions. The first `before` actions are executed once. Then the
+/// next `actions` actions are executed `times` times, each time on microbatches whose numbers are
+/// larger by `period`. Then the rest of the list, with its own numbers, follows once. So a list has
+/// the same length for a million microbatches as for a few.
 struct Repetition {
   Size actions = 0;  ///< 0 if nothing is repeated
   Size times = 1;
   Size before = 0;
+  Size period = 1;  ///< microbatches
   Size end() const { return before + actions; }
+  /// Returns the microbatches that are not listed.
+  Size left_out() const { return (times - 1) * period; }
+  /// Returns the number of the microbatch of the entry at position `i` among the listed ones.
+  Size listed(Size i, Size microbatch) const {
+    return i < end() ? microbatch : microbatch - left_out();
+  }
 };
 
 /// Calls act(i, microbatch) for all actions in the order of execution. `i` is the position in
@@ -253,14 +274,14 @@ struct Repetition {
 template <class Act>
 void for_each_action(const std::vector<ListedAction>& list, const Repetition& repeated,
                      const Act& act) {
-  const auto once = [&](Size begin, Size end) {
+  const auto once = [&](Size begin, Size end, Size later) {
     for (auto i = static_cast<std::size_t>(begin); i < static_cast<std::size_t>(end); ++i)
-      act(i, list[i].microbatch);
+      act(i, list[i].microbatch + later);
   };
-  once(0, repeated.before);
-  for (Size m = 0; m < repeated.times; ++m)
-    for (Size i = repeated.before; i < repeated.end(); ++i) act(static_cast<std::size_t>(i), m);
-  once(repeated.end(), static_cast<Size>(list.size()));
+  once(0, repeated.before, 0);
+  for (Size time = 0; time < repeated.times; ++time)
+    once(repeated.before, repeated.end(), time * repeated.period);
+  once(repeated.end(), static_cast<Size>(list.size()), 0);
 }
 
 }  // namespace tessera

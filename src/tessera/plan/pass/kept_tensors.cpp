@@ -70,12 +70,17 @@ std::vector<char> cheap_layers(const Layers& layers) {
 
 /// Keeps what layers of the last unit read: the backward pass reads it at once, and would gather
 /// other parameters over those that the unit keeps gathered (StrategyOptions::keep_last_unit).
-void keep_for_last_unit(const Layers& layers, std::vector<char>& chosen) {
+void keep_for_last_unit(const PlanInput& input, std::vector<char>& chosen) {
+  const Layers& layers = input.model.layers;
   const auto last = std::find_if(layers.rbegin(), layers.rend(),
                                  [](const LayerSpec& layer) { return layer.uses_parameters(); });
+  const auto in_last = [&](const LayerSpec& layer) {
+    return layer.unit == last->unit ||
+           (input.fsdp_unit == FsdpUnit::block && block_of(layer) == block_of(*last));
+  };
   for (const LayerSpec& reader : layers)
     for (const Size l : reader.inputs)
-      if (l != LayerSpec::data && reader.unit == last->unit) chosen[l] = false;
+      if (l != LayerSpec::data && in_last(reader)) chosen[l] = false;
 }
 
 std::vector<char> layers_of_attention(const Layers& layers) {
@@ -95,7 +100,7 @@ std::vector<Kept> kept_tensors(const PlanInput& input, Range chunk) {
   if (!chooses_kinds(asked)) return keep_ends(layers, chunk, segments_of(layers, chunk, asked));
   const bool is_cheap = asked.what == Recomputed::cheap;
   std::vector<char> chosen = is_cheap ? cheap_layers(layers) : layers_of_attention(layers);
-  keep_for_last_unit(layers, chosen);
+  keep_for_last_unit(input, chosen);
   if (std::find(chosen.begin(), chosen.end(), true) == chosen.end())
     throw ConfigError("training.activation_checkpointing",
                       fmt::format("\"{}\"", name_of(asked.what)),

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
-#include <numeric>
 
 #include <tessera/plan/pass/memory_placement.hpp>
 
@@ -35,15 +34,61 @@ Size size_of(const Storage& storage) {
   return (storage.instances - 1) * storage.stride + storage.bytes;
 }
 
+/// Returns true if no two microbatches that use one of `instances` instances are alive at the same
+/// time, if those of `b` use instances that are later by `shift`.
+bool take_turns(const Storage& a, const Storage& b, Size instances, Size shift) {
+  for (Size m = 0; m < std::ssize(b.alive); ++m)
+    for (Size i = (m + shift) % instances; i < std::ssize(a.alive); i += instances)
+      if (a.alive[i].begin < b.alive[m].end() && b.alive[m].begin < a.alive[i].end()) return false;
+  return true;
+}
+
+/// Finds pairs of storages that can use the same instances, those that save most first. Returns for
+/// each storage the one that it shares instances with, if that one is placed behind it.
+std::vector<Storage*> find_pairs(std::vector<Storage>& storages, Size group) {
+  struct Pair {
+    Size saves;
+    std::size_t a, b;
+  };
+  const auto together = [&](const Storage& a, const Storage& b) {
+    return (std::max(a.instances, b.instances) + group - 1) / group * group;
+  };
+  std::vector<Pair> pairs;
+  for (std::size_t b = 0; b < storages.size(); ++b)
+    for (std::size_t a = 0; group > 0 && a < b; ++a) {
+      const Storage &one = storages[a], &other = storages[b];
+      const Size saves = one.instances + other.instances - together(one, other);
+      if (one.stride == other.stride && saves > 0) pairs.push_back({saves * one.stride, a, b});
+    }
+  std::stable_sort(pairs.begin(), pairs.end(),
+                   [](const Pair& x, const Pair& y) { return x.saves > y.saves; });
+  std::vector<Storage*> partner(storages.size(), nullptr);
+  std::vector<char> is_taken(storages.size(), false);
+  for (const auto& [saves, a, b] : pairs) {
+    const Size instances = together(storages[a], storages[b]);
+    for (Size shift = 0; shift < instances && !is_taken[a] && !is_taken[b]; shift += group) {
+      if (!take_turns(storages[a], storages[b], instances, shift)) continue;
+      storages[a].instances = storages[b].instances = instances;
+      storages[b].shift = shift;
+      partner[a] = &storages[b];
+      is_taken[a] = is_taken[b] = true;
+    }
+  }
+  return partner;
+}
+
 }  // namespace
 
-Size place_in_memory(std::vector<Storage>& storages) {
+Size place_in_memory(std::vector<Storage>& storages, Size group) {
   for (Storage& storage : storages) {
     storage.instances = std::max<Size>(1, most_at_a_time(storage.alive));
     storage.stride = aligned_bytes(storage.bytes);
   }
-  std::vector<std::size_t> order(storages.size());
-  std::iota(order.begin(), order.end(), std::size_t{0});
+  const std::vector<Storage*> partners = find_pairs(storages, group);
+  std::vector<std::size_t> order;
+  for (std::size_t i = 0; i < storages.size(); ++i)
+    if (std::find(partners.begin(), partners.end(), &storages[i]) == partners.end())
+      order.push_back(i);
   std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
     return size_of(storages[a]) > size_of(storages[b]);
   });
@@ -51,9 +96,11 @@ Size place_in_memory(std::vector<Storage>& storages) {
   std::vector<const Storage*> placed;  // ascending offsets
   for (const std::size_t i : order) {
     Storage& storage = storages[i];
+    Storage* const partner = partners[i];
     Size offset = 0;
     for (const Storage* other : placed) {
-      if (!meet(storage.alive, other->alive)) continue;
+      if (!meet(storage.alive, other->alive) && !(partner && meet(partner->alive, other->alive)))
+        continue;
       if (other->offset >= offset + size_of(storage)) break;
       offset = std::max(offset, aligned_bytes(other->offset + size_of(*other)));
     }
@@ -61,7 +108,10 @@ Size place_in_memory(std::vector<Storage>& storages) {
     total = std::max(total, offset + size_of(storage));
     const auto next = std::find_if(placed.begin(), placed.end(),
                                    [&](const Storage* s) { return s->offset > offset; });
-    placed.insert(next, &storage);
+    const auto at = placed.insert(next, &storage);
+    if (partner == nullptr) continue;
+    partner->offset = offset;
+    placed.insert(at, partner);
   }
   return total;
 }

@@ -19,7 +19,8 @@ class Scheduler {
         pass_(pass),
         units_(parameters.units),
         buckets_(parameters.buckets),
-        sharding_(sharding_on(input.strategy, input.mesh)) {
+        sharding_(sharding_on(input.strategy, input.mesh)),
+        period_(period_of(input.pipeline())) {
     bucket_of_layer_.assign(input.model.layers.size(), none);
     for (const UnitPlan& unit : units_)
       for (Size l = unit.layers.begin; l < unit.layers.end(); ++l)
@@ -49,7 +50,7 @@ class Scheduler {
     const bool has_loss = stage_ + 1 == shape_.stages;
     if (has_loss && input_.model.ignore_index) add(CountTargets{{replicating_axes(mesh())}});
     gather_first();
-    repeated_.before = static_cast<Size>(actions_.size());
+    first_ = first_repeated(list);
     for (const PipelineAction& action : list) add(action);
     finish_scatter();
     for (Size b = size() - 1; b >= 0; --b)
@@ -74,7 +75,11 @@ class Scheduler {
   /// one direction only.
   std::vector<ListedAction> evaluation() {
     gather_first();
-    repeated_.before = static_cast<Size>(actions_.size());
+    if (left_out() > 0) {
+      period_ = 1;
+      shape_.microbatches = input_.has_stages() ? 3 : 2;  // in a pipeline, only the first gathers
+      first_.microbatch = shape_.microbatches - 2;
+    }
     for (Size m = 0; m < shape_.microbatches; ++m)
       for (Size chunk = 0; chunk < static_cast<Size>(pass_.chunks.size()); ++chunk)
         for (const PipelineStep step :
@@ -91,21 +96,41 @@ class Scheduler {
     return mesh().group_size(buckets_[bucket].replicas()) > 1;
   }
 
-  /// Sets the number of the microbatch of the next actions. `listed` is its number among the listed
-  /// ones: with a repetition, the second listed one is the last of all.
-  void begin_microbatch(Size listed) {
-    const Size all = input_.microbatches;
-    if (shape_.microbatches == all || listed == 0) {
-      microbatch_ = listed;
-    } else if (microbatch_ == 0) {
-      repeated_.actions = static_cast<Size>(actions_.size()) - repeated_.before;
-      repeated_.times = all - 1;
-      microbatch_ = all - 1;
+  /// Returns the pass with which the repeated part begins: on stage k the forward pass before the
+  /// backward pass number k + 1. So no stage waits in one part for a later part of another stage.
+  StagePass first_repeated(const std::vector<PipelineAction>& list) const {
+    StagePass forward;
+    Size backward = 0;  // passes
+    for (const PipelineAction& action : list) {
+      if (action.step != PipelineStep::compute || !input_.has_stages()) continue;
+      if (action.pass.kind == PassKind::forward) forward = action.pass;
+      if (action.pass.kind == kinds_of(shape_.schedule)[1] && backward++ == stage_ + 1)
+        return forward;
     }
+    return {};
+  }
+
+  /// Returns the microbatches that are not listed.
+  Size left_out() const { return input_.microbatches - shape_.microbatches; }
+
+  /// Begins and ends the repeated part before the pass `first_` and before the same pass one period
+  /// later. Sets the number of the microbatch of the next actions.
+  void begin_microbatch(const PipelineAction& action) {
+    const bool runs =
+        action.step == PipelineStep::finish_receive || action.step == PipelineStep::compute;
+    const auto now = static_cast<Size>(actions_.size());
+    if (runs && left_out() > 0 && action.pass == first_ && repeated_.actions == 0) {
+      if (begin_ == none)
+        begin_ = now;
+      else
+        repeated_ = {now - begin_, 1 + left_out() / period_, begin_, period_};
+      first_.microbatch += period_;
+    }
+    microbatch_ = action.pass.microbatch + (repeated_.actions > 0 ? left_out() : 0);
   }
 
   void add(const PipelineAction& action) {
-    begin_microbatch(action.pass.microbatch);
+    begin_microbatch(action);
     const PipelineStep step = action.step;
     const bool starts = step == PipelineStep::start_receive || step == PipelineStep::start_send;
     const bool sends = step == PipelineStep::start_send || step == PipelineStep::finish_send;
@@ -177,7 +202,9 @@ class Scheduler {
         gather_before(bucket, next_bucket(planned, i), is_backward);
       }
       if (bucket != none && is_backward && last[bucket] == i) complete = bucket;
-      add(planned[i]);
+      auto& shared = shared_[&planned[i]];
+      if (!shared) shared = planned[i];
+      actions_.push_back({*shared, microbatch_});
       if (const auto* backward = std::get_if<Backward>(&planned[i]))
         if (backward->gradients != Gradients::of_inputs && rows_after_[backward->layer] != none)
           reduce_rows(rows_after_[backward->layer]);
@@ -282,15 +309,28 @@ class Scheduler {
   Size in_flight_ = none;   ///< bucket with a started gather
   Size scattering_ = none;  ///< bucket with a started reduce-scatter
   std::vector<ListedAction> actions_;
+  StagePass first_{};  ///< with which the repeated part, or what follows it, begins
+  Size begin_ = none;  ///< of the repeated part
+  Size period_;        ///< Repetition::period
   Repetition repeated_;
   std::vector<PassSpan> passes_;
+  /// By action of a ChunkPass, what the entries of all microbatches share.
+  std::map<const Action*, std::optional<SharedAction>> shared_;
 };
 
 }  // namespace
 
 PipelineShape listed_passes(const PlanInput& input) {
   PipelineShape shape = input.pipeline();
-  if (!input.has_stages()) shape.microbatches = std::min<Size>(shape.microbatches, 2);
+  if (!input.has_stages()) {
+    shape.microbatches = std::min<Size>(shape.microbatches, 2);
+  } else if (const Size period = period_of(shape); period > 0 && !input.numerics.reproducible) {
+    // Forward passes are ahead of the backward pass by at most 2 p + (v - 1) g, and the first and
+    // the last period are not among the repeated ones.
+    const Size most = 2 * period + (2 * shape.stages - 1) / shape.virtual_stages + 1,
+               more = shape.microbatches - std::max(most, most_listed);
+    if (more >= period) shape.microbatches -= more / period * period;
+  }
   return shape;
 }
 

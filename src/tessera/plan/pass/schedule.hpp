@@ -24,9 +24,14 @@ struct StageSchedule {
   Repetition evaluation_repeated;  ///< repeated part of `evaluation`
 };
 
+/// Up to this number, microbatches of a pipeline, and repetitions in a document, are listed one by
+/// one. Beyond it, the first ones stand for all.
+inline constexpr Size most_listed = 64;
+
 /// Returns the shape of the pipeline whose passes a schedule lists. Without an axis `pipeline`, all
 /// microbatches but the last execute the same actions, so at most two are listed: the first, with a
-/// Repetition, and the last.
+/// Repetition, and the last. With one, the steady state is a Repetition if there are many
+/// microbatches and period_of() is not 0.
 PipelineShape listed_passes(const PlanInput& input);
 
 /// Makes the schedule of stage number `stage`. `list` holds the passes and messages of this stage

@@ -125,6 +125,13 @@ std::string short_name(const StagePass& pass, const PipelineShape& shape) {
 
 std::span<const PassKind> kinds_of(PipelineSchedule schedule) { return row_of(schedule).kinds; }
 
+Size period_of(const PipelineShape& shape) {
+  if (shape.schedule == PipelineSchedule::gpipe) return 0;
+  if (!row_of(shape.schedule).has_chunks) return 1;
+  const Size groups = interleaved_groups(shape);
+  return shape.microbatches % groups == 0 ? shape.microbatches / groups : 0;
+}
+
 PassLists order_passes(const PipelineShape& shape) {
   check_shape(shape);
   PassLists lists;

@@ -76,6 +76,10 @@ std::span<const PassKind> kinds_of(PipelineSchedule schedule);
 /// Throws ConfigError if the schedule does not allow several chunks.
 void check_shape(const PipelineShape& shape);
 
+/// Returns the number of microbatches after which the passes of every stage repeat in the steady
+/// state; 0 if they do not: with gpipe, and if groups of interleaved microbatches differ in size.
+Size period_of(const PipelineShape& shape);
+
 /// Returns the passes of every stage in their order. Throws ConfigError as check_shape() does.
 PassLists order_passes(const PipelineShape& shape);
 

@@ -151,6 +151,15 @@ PipelineTimeline simulate_pipeline(const ActionLists& lists, const PipelineShape
   return Simulation(shape, times, lists.size()).run(lists);
 }
 
+double bubble_of(const PipelineTimeline& timeline, const PipelineShape& listed,
+                 const PipelineShape& shape) {
+  if (listed.microbatches == shape.microbatches) return timeline.bubble;
+  // The stages wait as long, and each microbatch adds as much work to all of them.
+  const double waits = timeline.bubble / (1 - timeline.bubble),  // per work
+      share = static_cast<double>(listed.microbatches) / static_cast<double>(shape.microbatches);
+  return waits * share / (1 + waits * share);
+}
+
 std::string draw(const PipelineTimeline& timeline, const PipelineShape& shape, Size columns) {
   // A column is one unit: the time 1 of a stage, divided among its chunks.
   const double units = static_cast<double>(shape.virtual_stages);

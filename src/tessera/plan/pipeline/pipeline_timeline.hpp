@@ -40,6 +40,11 @@ struct PipelineTimeline {
 PipelineTimeline simulate_pipeline(const ActionLists& lists, const PipelineShape& shape,
                                    const PipelineTimes& times = {});
 
+/// Returns the bubble of `shape`, which has more microbatches in its steady state than `listed`, of
+/// which `timeline` is.
+double bubble_of(const PipelineTimeline& timeline, const PipelineShape& listed,
+                 const PipelineShape& shape);
+
 /// Draws a line per stage, such as "F0 F1 .. B0 B0", with a column per unit of time: a forward pass
 /// of one chunk at the default times. Times are rounded to units. Lines longer than `columns`
 /// characters are continued below, at most four times; the rest is left out.

@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <cctype>
 #include <limits>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <tessera/base/error.hpp>
+#include <tessera/base/text.hpp>
 #include <tessera/plan/pipeline/stages.hpp>
 
 namespace tessera {
 namespace {
-
-/// The limit of layers times microbatches in the schedule of a pipeline, which lists each.
-constexpr Size most_passes = 250'000;
 
 /// Splits units into `parts` runs so that the run with the most FLOPs has as few as possible, by
 /// dynamic programming. Returns the first unit of each run. best[k][n] is the FLOPs of that run if
@@ -55,6 +55,52 @@ std::vector<Range> units_of(const std::vector<LayerSpec>& layers) {
   return units;
 }
 
+std::vector<Range> blocks_of(const std::vector<LayerSpec>& layers) {
+  std::vector<Range> blocks;
+  for (Size l = 0; l < static_cast<Size>(layers.size()); ++l) {
+    const std::string_view name = block_of(layers[l]);
+    if (std::isdigit(static_cast<unsigned char>(name.back())) == 0) continue;
+    if (l == 0 || block_of(layers[l - 1]) != name) blocks.push_back({l, 0});
+    ++blocks.back().count;
+  }
+  return blocks;
+}
+
+namespace {
+
+/// Returns the first layer of each chunk if chunks have whole blocks: those of stage_layout, or
+/// equally many. The first chunk also has the layers before the blocks, and the last one those
+/// behind them; stage_layout may leave them without a block.
+std::vector<Size> split_by_blocks(const PlanInput& input, Size parts) {
+  const std::vector<Range> blocks = blocks_of(input.model.layers);
+  const auto n = static_cast<Size>(blocks.size());
+  std::vector<Size> counts = input.stage_layout;
+  if (counts.empty())
+    for (Size part = 0; part < parts; ++part)
+      counts.push_back(balanced_split(n, parts, part).count);
+  const bool may_lack = !input.stage_layout.empty() && n > 0 && blocks.front().begin > 0 &&
+                        blocks.back().end() < static_cast<Size>(input.model.layers.size());
+  std::vector<Size> firsts;
+  Size before = 0;
+  bool fits = std::ssize(counts) == parts && n > 0;
+  for (std::size_t part = 0; part < counts.size() && fits; before += counts[part++]) {
+    const bool is_end = part == 0 || part + 1 == counts.size();
+    fits = counts[part] >= (is_end && may_lack ? 0 : 1) && counts[part] <= n - before;
+    firsts.push_back(part == 0 ? 0 : before < n ? blocks[before].begin : blocks.back().end());
+  }
+  if (fits && before == n) return firsts;
+  if (input.stage_layout.empty())
+    throw ConfigError("distributed.stage_balance", "\"blocks\"",
+                      "needs a block for each of {}, and the model has {}", counted(parts, "chunk"),
+                      counted(n, "block"));
+  throw ConfigError("distributed.stage_layout", fmt::format("[{}]", fmt::join(counts, ", ")),
+                    "must have {} with sum {}, one for each chunk of layers, of at least 1{}",
+                    counted(parts, "number"), n,
+                    may_lack ? "; the first and the last may be 0" : "");
+}
+
+}  // namespace
+
 std::vector<std::vector<Range>> split_into_stages(const PlanInput& input) {
   const std::vector<LayerSpec>& layers = input.model.layers;
   const PipelineShape shape = input.pipeline();
@@ -68,17 +114,13 @@ std::vector<std::vector<Range>> split_into_stages(const PlanInput& input) {
         "{} pipeline stages{} need a layer with parameters each, but the model has {}",
         shape.stages,
         shape.virtual_stages > 1 ? fmt::format(" of {} chunks", shape.virtual_stages) : "", n);
-  if (input.has_stages() && shape.microbatches > most_passes / static_cast<Size>(layers.size()))
-    throw ConfigError(
-        "training.microbatches", std::to_string(shape.microbatches),
-        "must be at most {}, because a pipeline's schedule lists each of the {} layers "
-        "for each microbatch",
-        most_passes / static_cast<Size>(layers.size()), layers.size());
   const Size parts = shape.stages * shape.virtual_stages;
-  std::vector<Size> firsts;  // first unit of each part
-  if (input.stage_balance == StageBalance::layers) {
+  std::vector<Size> firsts;  // first layer of each part
+  if (!input.stage_layout.empty() || input.stage_balance == StageBalance::blocks) {
+    firsts = split_by_blocks(input, parts);
+  } else if (input.stage_balance == StageBalance::layers) {
     for (Size part = 0; part < parts; ++part)
-      firsts.push_back(balanced_split(n, parts, part).begin);
+      firsts.push_back(units[balanced_split(n, parts, part).begin].begin);
   } else {
     std::vector<double> flops;
     for (const Range& unit : units)
@@ -86,14 +128,12 @@ std::vector<std::vector<Range>> split_into_stages(const PlanInput& input) {
           count_flops({layers.begin() + unit.begin, layers.begin() + unit.end()}, input.batch_size)
               .total());
     for (const std::size_t first : split_by_flops(flops, static_cast<std::size_t>(parts)))
-      firsts.push_back(static_cast<Size>(first));
+      firsts.push_back(units[first].begin);
   }
   std::vector<std::vector<Range>> stages(shape.stages);
   for (Size part = 0; part < parts; ++part) {
-    const Size begin = units[firsts[part]].begin;
-    const Size end =
-        part + 1 < parts ? units[firsts[part + 1]].begin : static_cast<Size>(layers.size());
-    stages[part % shape.stages].push_back({begin, end - begin});
+    const Size end = part + 1 < parts ? firsts[part + 1] : static_cast<Size>(layers.size());
+    stages[part % shape.stages].push_back({firsts[part], end - firsts[part]});
   }
   return stages;
 }
