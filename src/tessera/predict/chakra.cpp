@@ -36,16 +36,15 @@ class CallGroups {
     for (const AxisSet axes : axes_of_calls(plan))
       for (const bool of_ends : {false, true})
         if (first_.try_emplace({mesh_.group_name(axes), of_ends}, next).second)
-          next += mesh_.num_ranks() / mesh_.group_size(axes);
+          next += mesh_.num_ranks();
   }
 
   /// Returns the number of a rank's group along axes. `of_ends`: only its first and last rank.
   Size number(AxisSet axes, bool of_ends, Size rank) {
-    const Size number = first_.at({mesh_.group_name(axes), of_ends}) +
-                        mesh_.coordinate(rank, mesh_.all_axes() - axes);
+    const Size first = mesh_.first_of_group(axes, rank),
+               number = first_.at({mesh_.group_name(axes), of_ends}) + first;
     std::vector<Size>& ranks = used[std::to_string(number)];
     if (!ranks.empty()) return number;
-    const Size first = mesh_.first_of_group(axes, rank);
     for (Size one = first; one < mesh_.num_ranks(); ++one)
       if (mesh_.first_of_group(axes, one) == first) ranks.push_back(one);
     if (of_ends) ranks = {ranks.front(), ranks.back()};
