@@ -227,9 +227,7 @@ const Fields<DistributedConfig>& distributed_fields() {
        "quantity that is balanced over pipeline stages"},
       {"distributed.stage_layout", &C::stage_layout,
        "blocks of each stage, or of each chunk in the order of layers, in place of stage_balance",
-       Rule<C>{[](const C& c) {
-                 return c.stage_layout.empty() || c.stage_balance == StageBalance::layers;
-               },
+       Rule<C>{[](const C& c) { return c.stage_balance == StageBalance::layers; },
                "needs distributed.stage_balance to be absent"}},
   };
   return fields;

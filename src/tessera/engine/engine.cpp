@@ -102,6 +102,9 @@ void Engine<T>::step(const Batch<State>& batch, Size number, double learning_rat
     regions.before(static_cast<Size>(i));
     if (microbatch != now.microbatch.number) now.microbatch = microbatch_of(batch, microbatch);
     const Action& action = stage_.actions[i].action;
+    // In a pipeline, each repetition has other memory than the one before it.
+    if (plan_.input.has_stages() && stage_.repeated.holds(static_cast<Size>(i)))
+      step_calls_[i].reset();
     mark_event(action_event, [&] { return std::to_string(i); });
     mark_event(tensor_event, [&] { return subject_of(action, plan_, stage_); });
     carry_out(action, step_calls_[i], now);
@@ -121,6 +124,8 @@ void Engine<T>::evaluate(const Batch<State>& batch, Size number, const TakePredi
                     const Action& action = stage_.evaluation[i].action;
                     now.microbatch = microbatch_of(batch, microbatch);
                     const Loss* const last = std::get_if<Loss>(&action);
+                    const bool repeats = stage_.evaluation_repeated.holds(static_cast<Size>(i));
+                    if (plan_.input.has_stages() && repeats) evaluation_calls_[i].reset();
                     if (last == nullptr) return carry_out(action, evaluation_calls_[i], now);
                     loss(*last, now, false);
                     if (sums_.evaluated().extent(0) > 0) count_evaluated_targets(now.microbatch);

@@ -39,12 +39,11 @@ class Collector {
         equal_microbatches(sizes.samples.microbatches(), sizes.samples.of_ranks());
     for (Size i = 0; i < static_cast<Size>(list.size()); ++i) {
       const auto& [action, microbatch] = list[static_cast<std::size_t>(i)];
-      const bool repeats = repeated.before <= i && i < repeated.end();
       Size time = 0;  // at which the run is reached
       for (const Range& run : runs) {
         const Size behind =
             std::clamp<Size>((run.end() - microbatch + repeated.period - 1) / repeated.period, time,
-                             repeats ? repeated.times : 1);
+                             repeated.holds(i) ? repeated.times : 1);
         if (behind == time) continue;
         const auto call = call_of(action, run.begin, plan_, sizes);
         if (call && call->is_issued)

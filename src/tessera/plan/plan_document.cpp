@@ -107,8 +107,7 @@ class DocumentParts {
                                        {"text", to_string({action, microbatch}, plan_, stage)},
                                        {"stage", number},
                                        {"microbatch", microbatch}});
-                        const auto place = static_cast<Size>(at);
-                        if (times > 1 && place >= repeated.before && place < repeated.end())
+                        if (times > 1 && repeated.holds(static_cast<Size>(at)))
                           all.back()["microbatches"] = times;
                       });
     }

@@ -261,6 +261,7 @@ struct Repetition {
   Size before = 0;
   Size period = 1;  ///< microbatches
   Size end() const { return before + actions; }
+  bool holds(Size i) const { return before <= i && i < end(); }
   /// Returns the microbatches that are not listed.
   Size left_out() const { return (times - 1) * period; }
   /// Returns the number of the microbatch of the entry at position `i` among the listed ones.

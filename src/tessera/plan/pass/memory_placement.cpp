@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <functional>
+#include <tuple>
 
 #include <tessera/plan/pass/memory_placement.hpp>
 
@@ -46,22 +48,17 @@ bool take_turns(const Storage& a, const Storage& b, Size instances, Size shift) 
 /// Finds pairs of storages that can use the same instances, those that save most first. Returns for
 /// each storage the one that it shares instances with, if that one is placed behind it.
 std::vector<Storage*> find_pairs(std::vector<Storage>& storages, Size group) {
-  struct Pair {
-    Size saves;
-    std::size_t a, b;
-  };
   const auto together = [&](const Storage& a, const Storage& b) {
     return (std::max(a.instances, b.instances) + group - 1) / group * group;
   };
-  std::vector<Pair> pairs;
+  std::vector<std::tuple<Size, std::size_t, std::size_t>> pairs;  // bytes that they save, a, b
   for (std::size_t b = 0; b < storages.size(); ++b)
     for (std::size_t a = 0; group > 0 && a < b; ++a) {
       const Storage &one = storages[a], &other = storages[b];
       const Size saves = one.instances + other.instances - together(one, other);
-      if (one.stride == other.stride && saves > 0) pairs.push_back({saves * one.stride, a, b});
+      if (one.stride == other.stride && saves > 0) pairs.emplace_back(saves * one.stride, a, b);
     }
-  std::stable_sort(pairs.begin(), pairs.end(),
-                   [](const Pair& x, const Pair& y) { return x.saves > y.saves; });
+  std::ranges::stable_sort(pairs, std::greater<>(), [](const auto& p) { return std::get<0>(p); });
   std::vector<Storage*> partner(storages.size(), nullptr);
   std::vector<char> is_taken(storages.size(), false);
   for (const auto& [saves, a, b] : pairs) {

@@ -40,8 +40,7 @@ struct PipelineTimeline {
 PipelineTimeline simulate_pipeline(const ActionLists& lists, const PipelineShape& shape,
                                    const PipelineTimes& times = {});
 
-/// Returns the bubble of `shape`, which has more microbatches in its steady state than `listed`, of
-/// which `timeline` is.
+/// Returns the bubble with more microbatches (`shape`) than `timeline` has (`listed`).
 double bubble_of(const PipelineTimeline& timeline, const PipelineShape& listed,
                  const PipelineShape& shape);
 
