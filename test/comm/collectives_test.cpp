@@ -20,7 +20,6 @@ class Collectives : public testing::Test {};
 using ReducedTypes = testing::Types<float, double, std::int32_t, std::int64_t>;
 TYPED_TEST_SUITE(Collectives, ReducedTypes);
 
-/// 16-bit floats are moved, and never reduced.
 template <class T>
 class MovingCollectives : public testing::Test {};
 using MovedTypes = testing::Types<float, double, std::int32_t, std::int64_t, BFloat16, Float16>;
@@ -90,6 +89,39 @@ TYPED_TEST(Collectives, ReduceScatterGivesEveryRankItsBalancedShare) {
       }
       for (const auto& x : {v, in}) EXPECT_EQ(part(to_host(x), share), expected);
     }
+  });
+}
+
+template <class T>
+class SumsOfHalves : public testing::Test {};
+using Halves = testing::Types<BFloat16, Float16>;
+TYPED_TEST_SUITE(SumsOfHalves, Halves);
+
+/// As in PyTorch: in bfloat16, 256 + 1 is 256 and 258 + 1 is 260; in float16, 2048 + 1 is 2048 and
+/// 2050 + 1 is 2052. Ranks beyond the second add 0, so that every order gives the same sum.
+TYPED_TEST(SumsOfHalves, AreRounded) {
+  using T = TypeParam;
+  const float large = std::is_same_v<T, BFloat16> ? 256 : 2048;
+  for_all_ways([&](const Communicator& comm, Size n) {
+    const auto term = [&](Size i) {
+      const float first = large + 2 * static_cast<float>(i % 2);
+      return T(comm.rank() == 0 ? first : comm.rank() == 1 ? 1.0F : 0.0F);
+    };
+    std::vector<float> expected;
+    for (Size i = 0; i < n; ++i)
+      expected.push_back(large + (i % 2 == 0 ? 0 : comm.size() > 1 ? 4 : 2));
+    const Range share = balanced_split(n, comm.size(), comm.rank());
+    const auto floats = [](const std::vector<T>& v) {
+      return std::vector<float>(v.begin(), v.end());
+    };
+    const auto v = make_vector<T>(n, term), w = make_vector<T>(n, term);
+    const Vector<T> out("out", static_cast<std::size_t>(share.count)), late("late", out.extent(0));
+    comm.reduce_scatter(v, out);
+    comm.ireduce_scatter(w, late).wait();
+    for (const auto& x : {out, late}) EXPECT_EQ(floats(to_host(x)), part(expected, share));
+    comm.all_reduce(v);
+    comm.iall_reduce(w).wait();
+    for (const auto& x : {v, w}) EXPECT_EQ(floats(to_host(x)), expected);
   });
 }
 

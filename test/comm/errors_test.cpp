@@ -67,9 +67,8 @@ TEST(CallErrors, NameWhatIsWrong) {
 
   const Vector<BFloat16> b("b", 8);
   const Vector<Float16> f("f", 8);
-  expect_error("bfloat16 cannot be summed", [&] { comm.all_reduce(b); });
-  expect_error("bfloat16 cannot be summed", [&] { comm.reduce_scatter(b); });
-  expect_error("float16 cannot be summed", [&] { comm.all_reduce(f); });
+  expect_error("bfloat16 can only be summed", [&] { comm.all_reduce(b, ReduceOp::max); });
+  expect_error("float16 can only be summed", [&] { comm.reduce_scatter(f, ReduceOp::min); });
 
   expect_error("is outside 0..", [&] { comm.broadcast(full, size); });
   expect_error("rank -1 is outside 0..", [&] { comm.send(full, -1, 0); });

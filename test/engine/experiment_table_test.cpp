@@ -211,6 +211,8 @@ Experiment choose_arithmetic(Experiment setup, const MeshShape& mesh, Size numbe
     }
     case 4:
       round_operands(setup);
+      if (mesh.size_of("model") > 1 && number % 24 < 12)
+        setup.training.distributed.model_reduce_dtype = ModelReduceType::compute;
       return number % 4 == 0 ? train_test::in_type<BFloat16>(setup)
                              : train_test::in_type<Float16>(setup);
     case 5:
@@ -277,6 +279,7 @@ TEST_P(Experiments, ResumeOnAnotherMesh) {
     plain.training.optimizer = {.kind = OptimizerKind::adam};
     DistributedConfig& distributed = plain.training.distributed = setup.training.distributed;
     distributed.mixed_precision = MixedPrecision::no;
+    distributed.model_reduce_dtype = ModelReduceType::state;
     distributed.gradient_reduce_type = GradientReduceType::mean;
     const auto& names = distributed.mesh_axis_names;
     if (meshes.empty() || meshes.back().front().training.distributed.mesh_axis_names != names)

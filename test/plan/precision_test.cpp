@@ -70,6 +70,22 @@ TEST(PlanPrecision, SumsOverModelStayWide) {
   expect_halved(input, {"activation gradients all_gather", "activations all_gather"});
 }
 
+TEST(PlanPrecision, SumsOverModelMayBeNarrow) {
+  PlanInput input = tutorial({{"model", 2}});
+  input.model = mlp({.widths = {4, 8, 8, 8, 2}});
+  const Size wide = make_plan(in_bfloat16(input)).memory(0).activations;
+  input.model_reduce_dtype = ModelReduceType::compute;
+  expect_halved(input, {"activation gradients all_reduce", "activations all_reduce"});
+  const Plan plan = make_plan(in_bfloat16(input));
+  for (const Slot& slot : plan.stages[0].slots)
+    EXPECT_EQ(slot.in_frame() && slot.type == DType::float32, false) << slot.path;
+  EXPECT_LT(plan.memory(0).activations, wide);
+  input.sequence_parallel = true;
+  expect_halved(input,
+                {"activation gradients all_gather", "activation gradients reduce_scatter",
+                 "activations all_gather", "activations all_reduce", "activations reduce_scatter"});
+}
+
 TEST(PlanPrecision, StateKeepsItsMemory) {
   for (const Strategy strategy : {Strategy::data, Strategy::fsdp}) {
     const PlanInput input = sharded(tutorial({{"fsdp", 4}}), strategy);

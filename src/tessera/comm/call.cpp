@@ -76,9 +76,8 @@ bool is_even(const Call& call, int size) { return call.balanced && call.full().c
 
 Problem find_problem(const Call& call, int size, int rank, int max_tag) {
   if (!call.in.contiguous || !call.out.contiguous) return "the View is not contiguous";
-  if (is_reduction(call.operation) && is_half(call.in.type))
-    return fmt::format("{} cannot be summed over ranks; reduce float32 instead",
-                       name_of(call.in.type));
+  if (is_reduction(call.operation) && is_half(call.in.type) && call.op != ReduceOp::sum)
+    return fmt::format("{} can only be summed over ranks", name_of(call.in.type));
   switch (call.operation) {
     case Operation::reduce_scatter:
       if (Problem problem = share_problem(call, call.out, call.in, size, rank)) return problem;

@@ -41,8 +41,8 @@ struct Scratch {
 using ShareCounts = std::optional<std::span<const Size>>;
 
 /// A group of ranks that exchange Views. A handle, cheap to copy. Element types are float, double,
-/// int32 and int64. BFloat16 and Float16 can be moved but not reduced, because their sums would
-/// depend on the order.
+/// int32 and int64. BFloat16 and Float16 can be moved and summed: each addition rounds, so their
+/// sums depend on the order.
 ///
 /// Views are contiguous, in any layout and memory space; elements move in the order of memory.
 /// Every rank makes the same collective calls in the same order. Messages match by rank and tag,

@@ -47,6 +47,10 @@ void check_network(const Config& all, const ModelSpec& model) {
     reject_key(size_key(config.kind), all, "gives more parameters than memory can address");
   const MixedPrecision mixed = all.training.distributed.mixed_precision;
   if (mixed == MixedPrecision::no) return;
+  if (const auto type = all.training.distributed.model_reduce_dtype;
+      type != ModelReduceType::state && all.training.numerics.reproducible)
+    reject("distributed.model_reduce_dtype", name_of(type),
+           "must be \"state\" with numerics.reproducible, because 16-bit sums depend on the mesh");
   if (config.dtype != DType::float32)
     reject("distributed.mixed_precision", name_of(mixed), "needs model.dtype = \"{}\"",
            name_of(DType::float32));

@@ -49,8 +49,11 @@ void write_mesh(std::string& out, const PlanInput& input, const Topology& topolo
 std::string types_text(const PlanInput& input) {
   if (!input.has_copies()) return std::string(name_of(input.compute_type));
   return fmt::format(
-      "{}{}; parameters, gradients, moments and sums {}", name_of(input.compute_type),
-      input.emulates_products() ? ", products emulated" : "", name_of(input.state_type));
+      "{}{}; parameters, gradients, moments and sums {}{}", name_of(input.compute_type),
+      input.emulates_products() ? ", products emulated" : "", name_of(input.state_type),
+      input.model_reduce_dtype == ModelReduceType::state
+          ? ""
+          : fmt::format(", those along model {}", name_of(input.compute_type)));
 }
 
 /// A line of the table of tensors, which may stand for the tensors of several equal blocks.

@@ -32,10 +32,17 @@ enum class FsdpUnit : std::uint8_t {
 template <>
 inline constexpr std::array<std::string_view, 2> names_of<FsdpUnit>{"layer", "block"};
 
+/// The type in which ranks of `model` add activations and their gradients: the state type, rounded
+/// once after the sum, or the compute type, in which terms and each addition round, as NCCL does.
+enum class ModelReduceType : std::uint8_t { state, compute };
+template <>
+inline constexpr std::array<std::string_view, 2> names_of<ModelReduceType>{"state", "compute"};
+
 /// The options of a parallel strategy. The configuration and PlanInput both derive from this
 /// struct, so each option has one declaration and one default.
 struct StrategyOptions {
   Strategy strategy = Strategy::data;
+  ModelReduceType model_reduce_dtype = ModelReduceType::state;
   Size bucket_bytes = Size{25} << 20;  ///< limit of a bucket; a larger unit is a bucket by itself
   FsdpUnit fsdp_unit = FsdpUnit::layer;
   bool overlap = false;               ///< start reductions during the backward pass

@@ -92,7 +92,8 @@ class HostStaging final : public Transport {
  private:
   bool applies(const Call& call) const {
     if (unfit_ == Unfit::everything) return true;
-    const bool reduces = is_reduction(call.operation) && unfit_ == Unfit::reductions;
+    const bool reduces =
+        is_reduction(call.operation) && (unfit_ == Unfit::reductions || is_half(call.in.type));
     const bool too_long = call.operation == Operation::reduce_scatter && call.in.count > max_count_;
     return (unfit_ == Unfit::out_of_reach || reduces || too_long || call.in_tree) &&
            (!call.in.host_accessible || !call.out.host_accessible);

@@ -5,6 +5,7 @@
 #include <functional>
 #include <utility>
 
+#include <tessera/base/half_float.hpp>
 #include <tessera/comm/detail/mpi_modes.hpp>
 #include <tessera/comm/detail/pairwise_reduction.hpp>
 #include <tessera/comm/detail/transport.hpp>
@@ -19,14 +20,33 @@ using detail::MpiPending;
 using detail::PairwiseReduction;
 
 /// In the order of the enumerators. Not constexpr, because some libraries define types at run time.
-/// 16-bit floats are moved, never reduced.
 MPI_Datatype mpi_type(DType type) {
   const std::array types{MPI_FLOAT,   MPI_DOUBLE,   MPI_INT32_T,
                          MPI_INT64_T, MPI_UINT16_T, MPI_UINT16_T};
   return types[static_cast<std::size_t>(type)];
 }
 
-MPI_Op mpi_op(ReduceOp op) {
+/// Adds 16-bit floats and rounds each sum, as NCCL and PyTorch do. MPI has no type for them.
+template <class T>
+void add_halves(void* from, void* to, int* count, MPI_Datatype*) {
+  const T* const in = static_cast<const T*>(from);
+  T* const sum = static_cast<T*>(to);
+  for (int i = 0; i < *count; ++i) sum[i] = sum[i] + in[i];
+}
+
+template <class T>
+MPI_Op sum_of_halves() {
+  static const MPI_Op made = [] {
+    MPI_Op op = MPI_OP_NULL;
+    check_mpi(MPI_Op_create(add_halves<T>, 1, &op), "MPI_Op_create", Site::current());
+    return op;
+  }();
+  return made;
+}
+
+MPI_Op mpi_op(ReduceOp op, DType type) {
+  if (type == DType::bfloat16) return sum_of_halves<BFloat16>();
+  if (type == DType::float16) return sum_of_halves<Float16>();
   const std::array ops{MPI_SUM, MPI_MAX, MPI_MIN};
   return ops[static_cast<std::size_t>(op)];
 }
@@ -104,7 +124,7 @@ class MpiTransport final : public Transport {
   std::unique_ptr<PendingCall> reduction(const Call& call, Size slots) {
     constexpr Size piece_bytes = Size{1} << 20;
     return std::make_unique<PairwiseReduction>(
-        call, mpi_type(call.in.type), mpi_op(call.op),
+        call, mpi_type(call.in.type), mpi_op(call.op, call.in.type),
         PairwiseReduction::Ranks{collectives_.get(), rank_, size_},
         std::min(max_count_, piece_bytes / size_of(call.in.type)), slots, scratch_);
   }
@@ -160,7 +180,7 @@ class MpiTransport final : public Transport {
       case Operation::all_reduce:
         return for_pieces(call.out, reduced_at_once(call.out.type), [&](void* v, int n) {
           TESSERA_MPI(mode, MPI_Allreduce, MPI_Iallreduce, MPI_IN_PLACE, v, n,
-                      mpi_type(call.in.type), mpi_op(call.op), collectives_.get());
+                      mpi_type(call.in.type), mpi_op(call.op, call.in.type), collectives_.get());
         });
       case Operation::broadcast:
         return broadcast(call.out, call.peer, mode);
@@ -193,7 +213,7 @@ class MpiTransport final : public Transport {
   /// overlap it, unless it begins there.
   void reduce_scatter(const Call& call, const Mode& mode) const {
     const MPI_Datatype type = mpi_type(call.in.type);
-    const MPI_Op op = mpi_op(call.op);
+    const MPI_Op op = mpi_op(call.op, call.in.type);
     const MPI_Comm comm = collectives_.get();
     const void* in = call.in_place ? MPI_IN_PLACE : call.in.data;
     void* out = call.in_place ? call.in.data : call.out.data;

@@ -75,8 +75,10 @@ Size PassTensors::bytes_of(Slot slot) const {
 
 SlotId PassTensors::add(std::string path, TensorRole role, Extent of,
                         const Placements& placements) {
+  const bool along_model = input_.model_reduce_dtype == ModelReduceType::compute &&
+                           placement_along("model", placements, input_.mesh).is_partial();
   return add(std::move(path), role, of, placements,
-             are_terms(placements) ? input_.state_type : input_.compute_type);
+             are_terms(placements) && !along_model ? input_.state_type : input_.compute_type);
 }
 
 SlotId PassTensors::add(std::string path, TensorRole role, Extent of, const Placements& placements,
