@@ -148,13 +148,24 @@ class Case:
                 for count in ("calls", "payload_bytes"):
                     planned[call["axis"], call["operation"], call["what"], count] += call[count]
         assert +counted == +planned, f"rank {rank} has {counted}, planned are {planned}"
-        # The nodes come in the order of the schedule.
+        self.check_order(rank)
+
+    def check_order(self, rank):
+        """The nodes come in the order of the schedule, and what follows the finish of a call depends on it."""
         stage = self.coordinate(rank, "pipeline")
         schedule = iter([action["text"] for action in self.plan["actions"] if action["stage"] == stage])
-        text = None
-        for node in nodes:
+        text, started, finished, before = None, {}, 0, {0: 0}  # sets of nodes are bits of a number
+        for node in self.nodes[rank]:
             while text != node.name:
                 text = next(schedule)
+                if text.startswith("finish_"):
+                    finished |= started.pop(text.replace("finish_", "start_"))
+            before[node.id] = 0
+            for one in node.data_deps:
+                before[node.id] |= before[one] | 1 << one
+            assert finished & ~before[node.id] == 0, f"{node} does not depend on all calls that are finished"
+            if text.startswith("start_"):
+                started[text] = 1 << node.id
 
     def hidden(self, rank):
         """Returns how many kernels do not depend on a call that starts before them."""
@@ -224,7 +235,7 @@ def main():
         predicted = one.plan["predicted"]
         seconds = sum(predicted[key] for key in ("product_seconds", "kernel_seconds", "optimizer_seconds", "launch_seconds"))
         for nodes in one.nodes:
-            assert abs(sum(node.duration_micros for node in nodes) - 1e6 * seconds) <= 1, (nodes, seconds)
+            assert abs(sum(node.duration_micros for node in nodes) - 1e6 * seconds) <= 1, seconds
         assert "Execution traces of 4 ranks in " in one.output and "--chakra" not in one.warnings
     with case("fsdp", "--mesh fsdp=4") as one:
         assert one.hidden(0) > 0 and not any(node.duration_micros for node in one.nodes[0])
@@ -248,11 +259,14 @@ def main():
         with case(name, options):
             pass
     tutorial = str(INPUTS / "tutorial.toml")
+    # Traces of some ranks are those of all ranks.
     with tempfile.TemporaryDirectory() as directory:
-        # Some ranks: a group has the same name as in the traces of all ranks.
-        assert tessera(tutorial, "--mesh", "data=8", "--chakra", directory, "--chakra-ranks", "6,1,2").returncode == 0
-        names = {"tutorial.1.et", "tutorial.2.et", "tutorial.6.et", "tutorial.groups.json"}
-        assert {path.name for path in pathlib.Path(directory).iterdir()} == names
+        files = []
+        for ranks in ([], ["--chakra-ranks", "3,1"]):
+            traces = pathlib.Path(directory, f"of{len(ranks)}")
+            assert tessera(str(INPUTS / "hybrid.toml"), "--mesh", "data=2,fsdp=2", "--chakra", str(traces), *ranks).returncode == 0
+            files.append({path.name: path.read_bytes() for path in traces.glob("*.et")})
+        assert sorted(files[1]) == ["hybrid.1.et", "hybrid.3.et"] and files[1].items() <= files[0].items()
     for arguments, message in (
         (("--mesh", "data=8", "--chakra", "t", "--chakra-ranks", "5,8"), "--chakra-ranks = 8: must be 0 to 7"),
         (("--mesh", "data=8", "--chakra", "t", "--chakra-ranks", "a"), "--chakra-ranks"),

@@ -35,7 +35,8 @@ class CallGroups {
     Size next = 1;  // simulators take 0 for all ranks
     for (const AxisSet axes : axes_of_calls(plan))
       for (const bool of_ends : {false, true})
-        if (first_.try_emplace({mesh_.group_name(axes), of_ends}, next).second)
+        if (mesh_.group_size(axes) > 1 &&
+            first_.try_emplace({mesh_.group_name(axes), of_ends}, next).second)
           next += mesh_.num_ranks();
   }
 
@@ -117,7 +118,6 @@ struct TraceWriter {
     last = {id};
   }
 
-  /// The call may have started before.
   void collective(const ActionCall& of, Size number) {
     const Size group = groups.number(of.ranks, now.as<ReduceTied>() != nullptr, rank),
                ranks = mesh.group_size(of.ranks);
