@@ -358,7 +358,7 @@ TYPED_TEST(LayerKindsIn, DoNotRoundTerms) {
     }
   }
   // linear and tied_linear; embedding, fourier, inverse_fourier, dispatch, combine and their parts
-  EXPECT_EQ(terms, 6 + 3 + 6 + 6 + 4 + 4);
+  EXPECT_EQ(terms, 4 + 3 + 6 + 6 + 4 + 4);
 }
 
 // In an arena, a layer without bias has an empty View at the address of the next layer.
