@@ -228,7 +228,13 @@ void expect_as_planned(const Experiment& setup, const CommOptions& comm, const T
 }  // namespace
 
 void expect_as_planned(const Experiment& setup, const CommOptions& comm) {
-  expect_as_planned(setup, comm, [](auto&, const TrainingMetrics& metrics) {
+  expect_as_planned(setup, comm, [&](auto& trainer, const TrainingMetrics& metrics) {
+    const Mesh& mesh = trainer.mesh();
+    EXPECT_EQ(mesh.rank(), comm.fake->rank);
+    for (std::size_t a = 0; a < mesh.coordinates().size(); ++a) {
+      EXPECT_EQ(mesh.axis(a).rank(), mesh.coordinates()[a]);
+      EXPECT_EQ(mesh.axis(a).size(), mesh.shape().axes()[a].size);
+    }
     EXPECT_FALSE(metrics.measured.traffic.empty());
     for (const double loss : metrics.epoch_losses) EXPECT_TRUE(std::isfinite(loss));
   });

@@ -20,7 +20,7 @@ const Trained& trained_alone(const Experiment& setup);
 void expect_trains_like_one_rank(const Experiment& setup, const CommOptions& comm = {});
 
 /// Expects that calls, bytes and each line of memory are as planned, that warm steps allocate
-/// nothing and that losses are finite. Collective.
+/// nothing, that losses are finite and that `comm.fake` is the rank. Collective.
 void expect_as_planned(const Experiment& setup, const CommOptions& comm);
 
 /// Expects that `reads`, on any mesh, continues what `writes` saved after four steps, and ends like
