@@ -92,7 +92,6 @@ TEST(PlansForDevices, TakeTheTimeOfTheirArithmeticOnGpus) {
   EXPECT_LT(step.products.work, 1.5 * arithmetic);
   EXPECT_NEAR(step.launches(), (8 * (48 * (16 + 9 + 24) + 9) + 2) * 4e-6, 1e-9);
   EXPECT_LT(step.step_seconds, 3 * arithmetic);
-  EXPECT_DOUBLE_EQ(flops_of_rank(plan, step.step_seconds), flops / 64 / step.step_seconds);
 }
 
 /// What a plan and its prediction say of one machine. A program for any device must say the same.

@@ -48,6 +48,13 @@ std::string line(std::string_view step, const Cells& cells, std::size_t mesh_wid
                      mesh_width, microbatches, recomputation, memory, rest);
 }
 
+/// Says that seconds are not those of Tessera.
+std::string software_text(const Machine& machine) {
+  if (machine.software == Software{}) return "";
+  return fmt::format("Seconds of another program than Tessera: {}\n",
+                     to_json(machine.software).dump());
+}
+
 nlohmann::json json_of(const Candidate& one) {
   const TrainingConfig& training = one.config.training;
   return {{"strategy", name_of(training.distributed.strategy)},
@@ -77,8 +84,7 @@ std::string step_text(const Plan& plan, const Machine& machine, const SimulatedS
                         human_flops(*peak));
   text += fmt::format("{:.1f} % of the {} that products reach\n", 100 * rates["mfu"].get<double>(),
                       human_flops(product_rate(machine, plan.input)));
-  if (machine.software != Software{})
-    text += fmt::format("Seconds of another program than Tessera: {}\n", rates["software"].dump());
+  text += software_text(machine);
   for (const auto& [part, seconds] : step.parts()) {
     if (seconds == 0) continue;
     text += fmt::format("  {:<36} {:>10} {:>5.1f} %", part, human_seconds(seconds),
@@ -94,7 +100,8 @@ std::string step_text(const Plan& plan, const Machine& machine, const SimulatedS
 nlohmann::json step_json(const Plan& plan, const Machine& machine, const SimulatedStep& step) {
   nlohmann::json all = to_json(machine, step);
   const double samples = static_cast<double>(plan.input.batch_size) / step.step_seconds;
-  const double flops = flops_of_rank(plan, step.step_seconds);
+  const double flops =
+      plan.flops.total() / (step.step_seconds * static_cast<double>(plan.input.mesh.num_ranks()));
   all["samples_per_second"] = samples;
   if (plan.input.model.classes > 0)
     all["tokens_per_second"] = samples * static_cast<double>(plan.input.model.input_positions);
@@ -152,6 +159,7 @@ std::string advice_text(const Advice& advice, const Machine& machine) {
       human_bytes(machine.memory_bytes), with_thousands(advice.planned),
       with_thousands(advice.candidates),
       advice.fits.empty() ? "need more memory" : "cannot be faster, or do not fit either");
+  text += software_text(machine);
   const auto& best = advice.fits;
   const auto too_large = first(advice.too_large, shown_too_large);
   std::size_t width = 4;

@@ -171,10 +171,6 @@ Cost cost_of_kernel(const Machine& machine, const Work& work, double flops_per_s
   return {.seconds = seconds, .launches = launches};
 }
 
-double flops_of_rank(const Plan& plan, double step_seconds) {
-  return plan.flops.total() / (step_seconds * static_cast<double>(plan.input.mesh.num_ranks()));
-}
-
 CostOf cost_on(const Machine& machine, const Plan& plan) {
   if (plan.input.traits.device != machine.device)
     throw Error(ExitCode::usage, "the plan is for a {}, but machine {} has the device {}",

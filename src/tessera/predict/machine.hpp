@@ -92,11 +92,6 @@ double product_rate(const Machine& machine, const PlanInput& input);
 /// Returns the vendor's peak for these types; none if the machine file does not tell it.
 std::optional<double> peak_rate(const Machine& machine, const PlanInput& input);
 
-/// Returns the FLOP/s of a rank in a step of so many seconds: Plan::flops of all ranks, without
-/// what is recomputed, over the seconds and the ranks. Over a rate, it is the step's model FLOPs
-/// utilization (MFU).
-double flops_of_rank(const Plan& plan, double step_seconds);
-
 /// Returns the cost of a kernel at these rates of products and of memory.
 Cost cost_of_kernel(const Machine& machine, const Work& work, double flops_per_second,
                     double bytes_per_second);
