@@ -204,8 +204,7 @@ Range StatePlan::owned_gradients(Size bucket, Range part) const {
 }
 
 Range StatePlan::gradient(Size bucket) const {
-  const BucketPlace& place = buckets[bucket];
-  return sharding.gradients ? Range{place.share_begin, place.share.count} : place.whole;
+  return owned_gradients(bucket, buckets[bucket].share);
 }
 
 StatePlan plan_state(const PlanInput& input, const std::vector<BucketPlan>& buckets, Size rank) {

@@ -132,7 +132,8 @@ struct StatePlan {
   /// Returns the place of the elements of `part` in the rank's share, which this rank updates, in
   /// the flat buffer of gradients; {0, 0} if there are none.
   Range owned_gradients(Size bucket, Range part) const;
-  /// Returns the place of the bucket's gradient in the flat buffer of gradients.
+  /// Returns the place of the rank's share of a bucket in the flat buffer of gradients, which the
+  /// replicas of the share sum up.
   Range gradient(Size bucket) const;
 };
 
