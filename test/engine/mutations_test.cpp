@@ -327,7 +327,9 @@ std::vector<Mutation> mutations_of_positions_and_experts() {
                    flip_zigzag, numbers});
   if (!is_even() || num_ranks() < 4) return all;
   const auto of_other_ranks = [](auto&, const auto& at) {
-    std::get<Reduce>(at->action).ranks = {0, 1};  // also along `expert`
+    Reduce changed = std::get<Reduce>(*at->action);
+    changed.ranks = {0, 1};  // also along `expert`
+    at->action = Action(changed);
   };
   all.push_back({"experts that are not reduced",
                  split_experts(),
