@@ -272,6 +272,7 @@ Plan three_blocks(const std::string& mesh, Size ranks) {
   input.batch_size = input.samples = 6;
   input.compute_type = DType::bfloat16;
   input.activation_checkpointing.what = Recomputed::block;
+  input.loss = LossKind::cross_entropy;
   return make_plan(input);
 }
 
@@ -303,6 +304,30 @@ TEST(Software, RecomputesWholeBlocks) {
            work.call->what == "activations";
   };
   EXPECT_EQ(sum_of_work(plan, whole, sums) - sum_of_work(plan, {}, sums), 3);
+}
+
+// Of qkv, proj, attention and fc1, which the plan repeats, half of the linear products is left.
+TEST(Software, KeepsAttentionAndEverySecondProduct) {
+  const Plan plan = three_blocks("data=1", 1);
+  const Software half{.block_recomputation = BlockRecomputation::half_of_products};
+  const auto flops = [](const Work& work) { return work.flops; };
+  const double linear = 2 * 6 * 8 * 16 * (3 * 16 + 16 + 64);
+  double attention = 0;
+  for (const LayerSpec& layer : plan.input.model.layers)
+    if (!layer.kind->expression.streamed.empty())
+      attention += layer_work(layer, 6, plan.input, PassKind::forward).flops;
+  EXPECT_GT(attention, 0);
+  EXPECT_DOUBLE_EQ(sum_of_work(plan, {}, flops) - sum_of_work(plan, half, flops),
+                   3 * linear / 2 + attention);
+}
+
+TEST(Software, WidensLogits) {
+  const Plan plan = three_blocks("data=1", 1);
+  const auto bytes = [](const Work& work) { return work.bytes; };
+  const double logits = 6 * 8 * static_cast<double>(TransformerConfig{}.vocabulary);
+  EXPECT_DOUBLE_EQ(
+      sum_of_work(plan, {.loss_logits = LossLogits::float32}, bytes) - sum_of_work(plan, {}, bytes),
+      logits * (2 * (2 + 4) + 6 * 4 - 3 * 2));
 }
 
 // Two tensors of 6 x 8 x 16 cross the boundary of stages inside a block, and their gradients.

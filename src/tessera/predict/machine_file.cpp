@@ -81,6 +81,7 @@ const Fields<Software>& software_fields() {
       {"software.attention", &C::attention, "where its scores are"},
       {"software.stage_messages", &C::stage_messages, "of tensors that all ranks of model hold"},
       {"software.block_recomputation", &C::block_recomputation, "what is computed again"},
+      {"software.loss_logits", &C::loss_logits, "that a cross-entropy reads"},
   };
   return fields;
 }

@@ -23,11 +23,18 @@ enum class BoundaryMessages : std::uint8_t { whole, scattered };
 template <>
 inline constexpr std::array<std::string_view, 2> names_of<BoundaryMessages>{"whole", "scattered"};
 
-/// What Recomputed::block computes again: what the backward pass reads, or every layer of every
-/// block and its sums along `model`.
-enum class BlockRecomputation : std::uint8_t { needed, whole };
+/// What Recomputed::block computes again: what the backward pass reads; every layer of every block
+/// and its sums along `model`; or what backward reads without attention and every second product.
+enum class BlockRecomputation : std::uint8_t { needed, whole, half_of_products };
 template <>
-inline constexpr std::array<std::string_view, 2> names_of<BlockRecomputation>{"needed", "whole"};
+inline constexpr std::array<std::string_view, 3> names_of<BlockRecomputation>{"needed", "whole",
+                                                                              "half_of_products"};
+
+/// What a cross-entropy reads: the logits as they are, or a copy in float32, by kernels of one
+/// operation each.
+enum class LossLogits : std::uint8_t { computed, float32 };
+template <>
+inline constexpr std::array<std::string_view, 2> names_of<LossLogits>{"computed", "float32"};
 
 /// Facts about the program of a prediction ("Other programs" in README.md). They change the time of
 /// a step, and neither plans nor their memory. The defaults are Tessera's own.
@@ -35,6 +42,7 @@ struct Software {
   AttentionScores attention = AttentionScores::fused;
   BoundaryMessages stage_messages = BoundaryMessages::whole;
   BlockRecomputation block_recomputation = BlockRecomputation::needed;
+  LossLogits loss_logits = LossLogits::computed;
   friend bool operator==(const Software&, const Software&) = default;
 };
 

@@ -61,7 +61,7 @@ class WorkLister {
   }
 
   void operator()(const Forward& forward) {
-    layer(forward, PassKind::forward, 1);
+    layer(forward, PassKind::forward, part_of(forward));
     const auto rest = sizes_.repeated_with.find(forward.layer);
     if (rest == sizes_.repeated_with.end() || !forward.recomputes || forward.ring_part > 0) return;
     for (const Action* action : rest->second)
@@ -81,7 +81,16 @@ class WorkLister {
 
   /// The loss reads prediction and targets, and writes terms or a gradient.
   void operator()(const PartialLoss& loss) { kernel_of_loss(loss.prediction); }
-  void operator()(const Loss& loss) { kernel_of_loss(loss.prediction); }
+  /// In float32, kernels widen the logits; compute their logarithmic softmax, the gradient of the
+  /// chosen class and that of the softmax; and round it.
+  void operator()(const Loss& loss) {
+    if (plan_.input.loss != LossKind::cross_entropy ||
+        sizes_.software.loss_logits == LossLogits::computed)
+      return kernel_of_loss(loss.prediction);
+    const Size widened = size_of(DType::float32), own = size_of(plan_.input.compute_type);
+    for (const Size of_logit : {own + widened, 2 * widened, widened, 3 * widened, widened + own})
+      bytes(of_logit * elements_of(loss.prediction));
+  }
 
   void operator()(const Accumulate& sum) {
     const DType from = slot(sum.from).type, to = slot(sum.to).type;
@@ -159,6 +168,16 @@ class WorkLister {
   void kernel(Size vectors, Size elements) { kernel(vectors, elements, plan_.input.state_type); }
   void kernel_of_loss(SlotId prediction) {
     kernel(3, elements_of(prediction), plan_.input.compute_type);
+  }
+
+  /// Returns the part of a forward pass that the program of the prediction computes.
+  double part_of(const Forward& forward) const {
+    const LayerSpec& layer = sizes_.layers[forward.layer];
+    if (!forward.recomputes ||
+        sizes_.software.block_recomputation != BlockRecomputation::half_of_products)
+      return 1;
+    if (!layer.kind->expression.streamed.empty()) return 0;
+    return layer_products(layer, 1).forward.empty() ? 1 : 0.5;
   }
 
   /// Adds the part `share` of the kernel of a layer, or of its part in a ring.
