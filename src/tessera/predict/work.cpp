@@ -255,9 +255,9 @@ std::map<Size, std::vector<const Action*>> rest_of_blocks(const Plan& plan,
     const auto* forward = listed.as<Forward>();
     const auto* move = listed.as<Move>();
     if (forward && first.contains(block(forward->layer)) && !recomputed.contains(forward->layer))
-      rest[terms[forward->output] = first.at(block(forward->layer))].push_back(&listed.action);
+      rest[terms[forward->output] = first.at(block(forward->layer))].push_back(&*listed.action);
     else if (move && move->operation && terms.contains(move->from))
-      rest[terms.at(move->from)].push_back(&listed.action);
+      rest[terms.at(move->from)].push_back(&*listed.action);
   }
   return rest;
 }
