@@ -94,8 +94,9 @@ def leave_out(program, inputs, key):
         copy = pathlib.Path(shutil.copytree(inputs.parent, pathlib.Path(place, "inputs")), inputs.name)
         found = 0
         for path in copy.glob("*.toml"):
-            text, number = re.subn(rf"^({key} = .*\n|\[([\w.]*\.)?{key}\].*\n([^\n\[].*\n)*)", "", path.read_text(), flags=re.M)
-            path.write_text(text)
+            lines = rf"^(([\w.]*\.)?{key} = .*\n|\[([\w.]*\.)?{key}\].*\n([^\n\[].*\n)*)"
+            text, number = re.subn(lines, "", path.read_text(), flags=re.M)
+            path.write_text(re.sub(r"^\[[\w.]+\]( +#.*)?\n(?=\n|\Z)", "", text, flags=re.M))  # without empty tables
             found += number
         if not found:
             sys.exit(f"error: --without {key}: no study and no machine has it")
