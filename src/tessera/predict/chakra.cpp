@@ -28,7 +28,7 @@ std::string attribute(std::string_view name, std::string_view value) {
   return bytes_field(10, bytes_field(1, name) + bytes_field(static_cast<Size>(Value::text), value));
 }
 
-/// The groups of ranks of a plan's calls. Their numbers depend on the mesh only.
+/// The groups of ranks of a plan's calls. Their numbers do not depend on which ranks ask.
 class CallGroups {
  public:
   explicit CallGroups(const Plan& plan) : mesh_(plan.input.mesh) {
