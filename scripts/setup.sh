@@ -171,6 +171,6 @@ if command -v ninja >/dev/null; then export CMAKE_GENERATOR=${CMAKE_GENERATOR:-N
 if command -v ccache >/dev/null; then export CMAKE_CXX_COMPILER_LAUNCHER=${CMAKE_CXX_COMPILER_LAUNCHER-ccache}; fi
 
 if [[ ${BASH_SOURCE[0]} == "$0" ]]; then
-  install_missing dnnl HDF5C Matplotlib Pandas Chromium Iproute2 Help2man Patchelf ClangFormat ClangTidy Doxygen
+  install_missing dnnl HDF5C Matplotlib Pandas Chromium Iproute2 Help2man Patchelf ClangFormat ClangTidy Doxygen PythonProtobuf
   say "For CMake: export CMAKE_PREFIX_PATH=${CMAKE_PREFIX_PATH:-}"
 fi

@@ -49,7 +49,7 @@ source "$(dirname "${BASH_SOURCE[0]}")/setup.sh"
 no_cuda=
 if [[ -n $(find_kokkos) ]]; then no_cuda="skipped: for a Kokkos of your own, use the preset cuda"; fi
 if ! command -v nvcc >/dev/null; then no_cuda="skipped: no nvcc in PATH"; fi
-install_missing dnnl HDF5C Matplotlib Pandas Chromium Iproute2 Help2man Patchelf ClangFormat ClangTidy Doxygen
+install_missing dnnl HDF5C Matplotlib Pandas Chromium Iproute2 Help2man Patchelf ClangFormat ClangTidy Doxygen PythonProtobuf
 cd "$root"
 asked=" ${parts[*]} "
 if [[ -n $no_cuda ]]; then mapfile -t parts < <(printf '%s\n' "${parts[@]}" | grep -v '^cuda'); fi
