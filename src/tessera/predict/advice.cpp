@@ -140,10 +140,11 @@ class Search {
     training.distributed.num_nodes.reset();
     training.distributed.num_processes_per_node.reset();
     training.distributed.strategy = *value_named<Strategy>(strategy.name);
+    static const Config defaults;
     for (const StrategyOption& option : strategy_options()) {
       const Setting& setting = setting_of(option.key);
       if (!applies_on(option.applies, training.distributed.strategy, mesh))
-        setting.set(config, setting.get(Config{}));
+        setting.set(config, setting.get(defaults));
     }
     training.activation_checkpointing = {};
     Way way{&strategy, mesh, std::move(config)};

@@ -30,9 +30,9 @@ using Key = std::tuple<AxisSet, std::size_t, Size>;  ///< ranks, stage, number
 
 /// The numbers that change while a step is simulated.
 struct SimulatedState {
-  Seconds now;                       ///< the clocks
-  Seconds lag;                       ///< lag since the last call
-  std::map<AxisSet, Seconds> links;  ///< by axes and leader, the end of the group's latest call
+  Seconds now;                         ///< the clocks
+  Seconds lag;                         ///< lag since the last call
+  std::map<AxisSet, Seconds> links{};  ///< by axes and leader, the end of the latest call
   std::map<Key, std::deque<Flights>> in_flight{};  ///< started calls, the first one in front
   SimulatedStep result{};
 
