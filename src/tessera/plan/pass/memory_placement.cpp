@@ -56,7 +56,7 @@ std::vector<Storage*> find_pairs(std::vector<Storage>& storages, Size group) {
     for (std::size_t a = 0; group > 0 && a < b; ++a) {
       const Storage &one = storages[a], &other = storages[b];
       const Size saves = one.instances + other.instances - together(one, other);
-      if (one.stride == other.stride && saves > 0) pairs.emplace_back(saves * one.stride, a, b);
+      if (one.bytes == other.bytes && saves > 0) pairs.emplace_back(saves * one.stride, a, b);
     }
   std::ranges::stable_sort(pairs, std::greater<>(), [](const auto& p) { return std::get<0>(p); });
   std::vector<Storage*> partner(storages.size(), nullptr);
