@@ -186,7 +186,9 @@ TEST(MemoryPlacement, ChunksTakeTurns) {
       for (std::size_t a = 0; a < uses.size(); ++a)
         for (std::size_t b = 0; b < a; ++b)
           EXPECT_FALSE(meet(uses[a].bytes, uses[b].bytes) && meet(uses[a].alive, uses[b].alive));
-      if (microbatches > 3) EXPECT_LE(stage.frame_bytes, most + most / 5);
+      if (microbatches > 3) {
+        EXPECT_LE(stage.frame_bytes, most + most / 5);
+      }
     }
 }
 

@@ -58,7 +58,7 @@ struct StrategyOptions {
   Size virtual_stages = 1;  ///< chunks of layers on each pipeline stage
   StageBalance stage_balance = StageBalance::layers;
   /// Blocks of each chunk, in the order of layers, in place of a balance; empty: none are given.
-  std::vector<Size> stage_layout{};
+  std::vector<Size> stage_layout;
 };
 
 }  // namespace tessera
