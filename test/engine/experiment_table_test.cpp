@@ -175,7 +175,9 @@ void choose_sharding(Experiment& setup, const Row& row, const MeshShape& mesh, S
   }
   if (!has_stages) return;
   distributed.schedule = static_cast<PipelineSchedule>(number % 4);
-  distributed.stage_balance = static_cast<StageBalance>(number / 4 % 3);
+  // Transformers have two blocks.
+  const Size balances = mesh.size_of("pipeline") == 2 ? 3 : 2;
+  distributed.stage_balance = static_cast<StageBalance>(number / 4 % balances);
   const bool has_chunks = mesh.size_of("pipeline") == 2 && (row.setup == mlp);
   if (distributed.schedule == PipelineSchedule::interleaved && has_chunks)
     distributed.virtual_stages = 2;
