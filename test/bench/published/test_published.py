@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Whether predictions stay as near to published times as inputs/published says.
+"""Whether predictions stay as near to published times as bench/PUBLISHED.md says.
 usage: test_published.py SOURCE TESSERA_BENCH"""
 
 import importlib.util
