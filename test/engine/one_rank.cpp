@@ -87,12 +87,14 @@ struct Tolerance {
 
 /// An optimizer that divides by a gradient's size may turn a rounding error into a whole step.
 /// Rounded operands may be rounded in the other direction after sums in another order, and small
-/// gradients are then far apart.
+/// gradients are then far apart. Sums along `model` in 16 bits are rounded once more.
 Tolerance tolerance_of(const Experiment& setup) {
   const bool sgd = setup.training.optimizer.kind == OptimizerKind::sgd;
   if (rounds_operands(setup)) {
     const bool fp16 = setup.training.distributed.mixed_precision == MixedPrecision::fp16;
-    const double some = 2 * (fp16 ? roundoff<Float16> : roundoff<BFloat16>);
+    const bool rounds_sums =
+        setup.training.distributed.model_reduce_dtype == ModelReduceType::compute;
+    const double some = (rounds_sums ? 4 : 2) * (fp16 ? roundoff<Float16> : roundoff<BFloat16>);
     return {some, std::numeric_limits<double>::infinity(), some};
   }
   if (setup.model.dtype == DType::float32)

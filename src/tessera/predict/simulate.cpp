@@ -98,7 +98,8 @@ class Simulator {
       for (Size turns = 1; turns <= std::min(left, std::ssize(earlier)); ++turns) {
         const Seconds& then = earlier[static_cast<std::size_t>(turns - 1)];
         if (stages > 1 && !returns_to(then)) continue;
-        const auto more = static_cast<double>(left / turns);
+        const Size patterns = left / turns;
+        const auto more = static_cast<double>(patterns);
         auto at = then.begin();
         state_.for_each_number([&](double& number) { number += more * (number - *at++); });
         left %= turns;
