@@ -49,12 +49,13 @@ void linear_backward(const LayerCall<T>& call) {
   const Kernels k(call.layer);
   const Size in_blocks = call.blocks.in, out_blocks = call.blocks.out;
   for (Size g = 0; g < k.groups; ++g) {
-    const Matrix<const T> x = k.columns(call.inputs[0], k.in, g),
-                          dy = k.columns(call.output_gradient, k.out, g);
-    if (call.parameter_gradients[0].data() != nullptr)
+    const Matrix<const T> dy = k.columns(call.output_gradient, k.out, g);
+    if (call.parameter_gradients[0].data() != nullptr) {
+      const Matrix<const T> x = k.columns(call.inputs[0], k.in, g);
       call.gemm(Trans::yes, Trans::no, k.transposed ? dy : x, k.transposed ? x : dy,
                 call.add_parameter_gradients ? 1 : 0, k.kernel(call.parameter_gradients[0], g),
                 {k.transposed ? in_blocks : out_blocks, 1, k.transposed ? out_blocks : in_blocks});
+    }
     call.with_input_gradient(0, [&](const auto& dx) {
       call.gemm(Trans::no, k.backward(), dy, k.kernel(call.parameters[0], g),
                 call.add_input_gradients ? 1 : 0, k.columns(dx, k.in, g), {in_blocks, out_blocks});
