@@ -48,11 +48,15 @@ std::string line(std::string_view step, const Cells& cells, std::size_t mesh_wid
                      mesh_width, microbatches, recomputation, memory, rest);
 }
 
-/// Says that seconds are not those of Tessera.
+/// Says that seconds are not those of Tessera, and what the other program does in another way.
 std::string software_text(const Machine& machine) {
-  if (machine.software == Software{}) return "";
-  return fmt::format("Seconds of another program than Tessera: {}\n",
-                     to_json(machine.software).dump());
+  const nlohmann::json own = to_json(Software{}), facts = to_json(machine.software);
+  std::vector<std::string> differences;
+  for (const auto& [key, value] : facts.items())
+    if (value != own[key])
+      differences.push_back(fmt::format("{} = {}", key, value.get<std::string>()));
+  if (differences.empty()) return "";
+  return "Seconds of another program than Tessera: " + join(differences) + "\n";
 }
 
 nlohmann::json json_of(const Candidate& one) {
