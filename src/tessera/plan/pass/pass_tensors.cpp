@@ -108,7 +108,8 @@ void PassTensors::redistribute(SlotId from, SlotId to) {
   const AxisSet apart = before.sample_axes & after.sample_axes;
   const Size columns = after.shape.back();
   Shape shape = after.shape;
-  shape[0] = most_samples_.in(0, apart);
+  // The steps are those of one sample on each rank, so that a smaller last batch takes the same.
+  shape[0] = input_.mesh.group_size(batch_axes_ - apart);
   Placements now = before.placements;
   for (const RedistributeStep& step : plan_redistribute(
            shape, now, after.placements, input_.mesh, 0,
