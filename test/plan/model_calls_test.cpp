@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <tessera/nn/models/models.hpp>
@@ -134,6 +135,27 @@ TEST(ModelCalls, ExpertsAreCopiesOnAllOtherAxesThatRepeatParameters) {
   EXPECT_TRUE(std::any_of(checks.begin(), checks.end(), [&](const CheckCall& call) {
     return input.mesh.group_name(call.ranks) == "data+context";
   }));
+}
+
+// The engine takes the steps of the plan of a whole batch for the last one, too.
+TEST(ModelCalls, SmallerBatchesTakeTheSameSteps) {
+  for (const auto& axes :
+       {std::vector<Axis>{{"expert", 2}, {"context", 2}}, {{"context", 2}, {"expert", 2}}}) {
+    PlanInput input = experts_on_two_ranks();
+    input.mesh = MeshShape(axes);
+    std::vector<std::string> steps;
+    for (const Size batch : {5, 4, 3, 2, 1}) {
+      input.batch_size = batch;
+      const Plan plan = make_plan(input);
+      std::string names;
+      for (const ListedAction& listed : plan.stages.front().actions)
+        if (const auto* move = listed.as<Move>())
+          names += fmt::format("{}:{} ", move->axis,
+                               static_cast<int>(move->operation.value_or(Operation::agree)));
+      steps.push_back(names);
+    }
+    for (const std::string& names : steps) EXPECT_EQ(names, steps.front());
+  }
 }
 
 TEST(ModelCalls, ReportsHaveThreeNumbersOfEachExpertAndTheTermsOfTheLoss) {
