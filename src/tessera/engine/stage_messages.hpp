@@ -56,7 +56,7 @@ class StageMessages {
   }
 
   const StagePlan& stage_;
-  /// By tensor, tag and instance.
+  /// The requests, by tensor, tag and instance.
   std::map<std::tuple<SlotId, Size, Size>, Request> requests_;
   Size in_flight_ = 0;
 };

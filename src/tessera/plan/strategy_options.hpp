@@ -24,7 +24,7 @@ template <>
 inline constexpr std::array<std::string_view, 3> names_of<StageBalance>{"layers", "flops",
                                                                         "blocks"};
 
-/// What strategies that shard parameters gather in one call.
+/// The parameters that one call gathers, if the strategy shards them.
 enum class FsdpUnit : std::uint8_t {
   layer,  ///< a unit: the parameters of one layer
   block,  ///< the units of one block of the model, block_of()

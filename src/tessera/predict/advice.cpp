@@ -273,7 +273,7 @@ class Search {
   const SearchOptions& options_;
   StepBounds bounds_;
   std::vector<ContextAttention> attention_;
-  /// What is recomputed: more and more, for less memory.
+  /// The recomputations to try. Each recomputes more than the one before and needs less memory.
   std::vector<Recomputation> recomputations_{{}, {.what = Recomputed::cheap}, {.units = 1}};
   std::vector<Way> ways_;
   std::set<Entry> queue_;

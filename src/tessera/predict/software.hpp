@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the program that a prediction is for does in another way than Tessera.
+// Facts about a program that does some things in another way than Tessera, for predictions.
 #pragma once
 
 #include <array>
@@ -10,21 +10,22 @@
 
 namespace tessera {
 
-/// Where attention keeps its scores: in caches, block by block, so that backward computes them
-/// again; in memory; or there with dropout behind the softmax.
+/// The place where attention keeps its scores: in caches, block by block, so that backward computes
+/// them again; in memory; or there with dropout behind the softmax.
 enum class AttentionScores : std::uint8_t { fused, scores_in_memory, scores_and_dropout };
 template <>
 inline constexpr std::array<std::string_view, 3> names_of<AttentionScores>{
     "fused", "scores_in_memory", "scores_and_dropout"};
 
-/// What stages send of a tensor that all ranks of `model` hold: all of it from each rank, or shares
-/// that the receivers gather (Narayanan et al. 2021).
+/// The part that stages send of a tensor that all ranks of `model` hold: all of it from each rank,
+/// or shares that the receivers gather (Narayanan et al. 2021).
 enum class BoundaryMessages : std::uint8_t { whole, scattered };
 template <>
 inline constexpr std::array<std::string_view, 2> names_of<BoundaryMessages>{"whole", "scattered"};
 
-/// What Recomputed::block computes again: what the backward pass reads; every layer of every block
-/// and its sums along `model`; or what backward reads without attention and every second product.
+/// The layers that Recomputed::block computes again: what the backward pass reads; every layer of
+/// every block and its sums along `model`; or what backward reads without attention and every
+/// second product.
 enum class BlockRecomputation : std::uint8_t { needed, whole, half_of_products };
 template <>
 inline constexpr std::array<std::string_view, 3> names_of<BlockRecomputation>{"needed", "whole",

@@ -314,7 +314,7 @@ class Scheduler {
   Size period_;        ///< Repetition::period
   Repetition repeated_;
   std::vector<PassSpan> passes_;
-  /// By action of a ChunkPass, what the entries of all microbatches share.
+  /// The actions that the entries of all microbatches share, by action of a ChunkPass.
   std::map<const Action*, std::optional<SharedAction>> shared_;
 };
 
