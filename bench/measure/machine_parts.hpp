@@ -2,6 +2,7 @@
 // The measurements that measure_machine() makes. All are collective over `ranks`.
 #pragma once
 
+#include <array>
 #include <functional>
 #include <vector>
 
@@ -9,6 +10,18 @@
 #include <tessera/predict/machine.hpp>
 
 namespace tessera::bench {
+
+/// The numbers of a machine that are measured, besides rates of products and of caches.
+inline constexpr std::array measured_numbers{&Machine::memory_bytes_per_second,
+                                             &Machine::product_overlap,
+                                             &Machine::half_rate_side,
+                                             &Machine::block_byte_seconds,
+                                             &Machine::kernel_seconds,
+                                             &Machine::function_seconds,
+                                             &Machine::overlap};
+inline constexpr std::array measured_link_numbers{&NetworkLevel::latency_seconds,
+                                                  &NetworkLevel::rendezvous_seconds,
+                                                  &NetworkLevel::bytes_per_second};
 
 /// Repeats `work` and returns the median of the seconds that it takes on the slowest rank.
 double typical_seconds(const Communicator& ranks, Size times, const std::function<void()>& work);

@@ -86,6 +86,10 @@ void measure_memory(const Communicator& ranks, Machine& machine);
 Machine measure_machine(const Communicator& ranks, const std::vector<Size>& node_of_rank,
                         const BackendFacts& facts, Size gemm_size, ProductRates rates);
 
+/// Returns the median of each number over measurements of one machine, an odd number of them. A
+/// cache counts if most of them found it.
+Machine typical_machine(const std::vector<Machine>& measured);
+
 /// Returns the rate of a transfer that takes `seconds`, including an `overhead` that does not
 /// depend on its bytes. The two times are measured apart, and on a busy machine the overhead may
 /// come out longer; at most half of the seconds count as overhead, so the rate is positive.

@@ -124,17 +124,10 @@ Machine measure_machine(const Communicator& ranks, const std::vector<Size>& node
   if (ranks.size() > 1) machine.overlap = measure_overlap(ranks);
   machine.network = measure_network(ranks, node_of_rank);
   for (auto& [type, rate] : machine.flops_per_second) rate = rounded(rate);
-  for (double Machine::*value :
-       {&Machine::memory_bytes_per_second, &Machine::product_overlap, &Machine::half_rate_side,
-        &Machine::block_byte_seconds, &Machine::kernel_seconds, &Machine::function_seconds,
-        &Machine::overlap})
-    machine.*value = rounded(machine.*value);
+  for (double Machine::*value : measured_numbers) machine.*value = rounded(machine.*value);
   for (CacheLevel& cache : machine.caches) cache.bytes_per_second = rounded(cache.bytes_per_second);
   for (NetworkLevel& level : machine.network)
-    for (double NetworkLevel::*value :
-         {&NetworkLevel::latency_seconds, &NetworkLevel::rendezvous_seconds,
-          &NetworkLevel::bytes_per_second})
-      level.*value = rounded(level.*value);
+    for (double NetworkLevel::*value : measured_link_numbers) level.*value = rounded(level.*value);
   return machine;
 }
 

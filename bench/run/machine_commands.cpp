@@ -135,8 +135,13 @@ ExitCode calibrate_machine(const CalibrateOptions& options) {
   const std::vector<Size> nodes = node_of_ranks(world);
   check_launch(Topology(nodes));
   const BackendFacts facts = backend_facts();
-  Machine machine = measure_machine(world, nodes, facts, options.gemm_size,
-                                    measure_rates(world, options.gemm_size));
+  // A shared machine changes its speed within seconds.
+  constexpr int rounds = 7;
+  std::vector<Machine> measured;
+  for (int round = 0; round < rounds; ++round)
+    measured.push_back(measure_machine(world, nodes, facts, options.gemm_size,
+                                       measure_rates(world, options.gemm_size)));
+  Machine machine = typical_machine(measured);
   machine.name = file.stem().string();
   collectively(world, [&] {
     if (world.rank() != 0) return;
