@@ -40,7 +40,7 @@ double attention_launches(const Plan& plan) {
   const WorkSizes sizes = work_sizes(plan, 0);
   for (const auto& [action, microbatch] : plan.stages.front().actions)
     if (const auto* pass = std::get_if<Pass>(&*action))
-      if (sizes.layers[pass->layer].kind->name == "attention")
+      if (sizes.layers.at(pass->layer).kind->name == "attention")
         return work_of(action, microbatch, plan, sizes).front().kernels;
   throw std::invalid_argument("no attention");
 }

@@ -235,7 +235,7 @@ Work work_of_layer(ModelSpec model, std::string_view kind, Size samples) {
   const WorkSizes sizes = work_sizes(plan, 0);
   for (const auto& [action, microbatch] : plan.stages.front().actions)
     if (const auto* pass = std::get_if<Pass>(&*action))
-      if (sizes.layers[pass->layer].kind->name == kind)
+      if (sizes.layers.at(pass->layer).kind->name == kind)
         return work_of(action, microbatch, plan, sizes).front();
   throw std::invalid_argument("no such layer");
 }

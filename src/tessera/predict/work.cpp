@@ -72,7 +72,7 @@ class WorkLister {
   /// If gradients of inputs and of parameters are computed separately, each counts as half of the
   /// backward pass.
   void operator()(const Backward& backward) {
-    const LayerSpec& spec = sizes_.layers[backward.layer];
+    const LayerSpec& spec = sizes_.layers.at(backward.layer);
     const bool is_half = backward.gradients != Gradients::all && spec.uses_parameters() &&
                          spec.inputs[0] != LayerSpec::data;
     layer(backward, PassKind::backward, is_half ? 0.5 : 1);
@@ -125,7 +125,7 @@ class WorkLister {
   }
 
   void operator()(const CountTargets&) {
-    kernel(1, sizes_.calls.samples.own() * sizes_.layers.back().positions());
+    kernel(1, sizes_.calls.samples.own() * sizes_.layers.rbegin()->second.positions());
     call();
   }
   void operator()(const CheckFinite&) {
@@ -172,7 +172,7 @@ class WorkLister {
 
   /// Returns the part of a forward pass that the program of the prediction computes.
   double part_of(const Forward& forward) const {
-    const LayerSpec& layer = sizes_.layers[forward.layer];
+    const LayerSpec& layer = sizes_.layers.at(forward.layer);
     if (!forward.recomputes ||
         sizes_.software.block_recomputation != BlockRecomputation::half_of_products)
       return 1;
@@ -182,7 +182,7 @@ class WorkLister {
 
   /// Adds the part `share` of the kernel of a layer, or of its part in a ring.
   void layer(const Compute& compute, PassKind pass, double share) {
-    const LayerSpec& layer = sizes_.layers[compute.layer];
+    const LayerSpec& layer = sizes_.layers.at(compute.layer);
     const double part =
         compute.ring_part < 0 ? 1 : 1 / static_cast<double>(plan_.input.mesh.size_of("context"));
     const AxisSet axes = sample_axes(plan_.input.mesh, plan_.placements[compute.layer]);
@@ -308,10 +308,14 @@ Size update_bytes(const PlanInput& input, Size elements) {
 }
 
 WorkSizes work_sizes(const Plan& plan, Size rank, const Software& software) {
-  WorkSizes sizes{call_sizes(plan, rank), plan.local_layers(rank), unique_elements(plan, rank),
-                  software};
+  const PlanInput& input = plan.input;
+  WorkSizes sizes{call_sizes(plan, rank), {}, unique_elements(plan, rank), software};
+  for (const Range& chunk : plan.stage(rank).chunks)
+    for (Size l = chunk.begin; l < chunk.end(); ++l)
+      sizes.layers.emplace(l, local_layer(input, input.model.layers[l], plan.placements[l], rank,
+                                          input.mesh.all_axes()));
   if (software.block_recomputation == BlockRecomputation::whole &&
-      plan.input.activation_checkpointing.what == Recomputed::block)
+      input.activation_checkpointing.what == Recomputed::block)
     sizes.repeated_with = rest_of_blocks(plan, plan.stage(rank));
   return sizes;
 }

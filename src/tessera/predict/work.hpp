@@ -41,8 +41,8 @@ struct Work {
 /// The numbers that determine the work of a rank, computed once per rank.
 struct WorkSizes {
   CallSizes calls;
-  std::vector<LayerSpec> layers;  ///< layers with the rank's extents
-  Size unique_gradients = 0;      ///< number of elements in Plan::unique_gradients()
+  std::map<Size, LayerSpec> layers;  ///< of the rank's stage by number, with the rank's extents
+  Size unique_gradients = 0;         ///< number of elements in Plan::unique_gradients()
   Software software{};
   /// With BlockRecomputation::whole: actions of the plan that are repeated with a layer's repeated
   /// forward pass, although the plan does not repeat them.
