@@ -14,6 +14,7 @@
 
 #include <tessera/base/error.hpp>
 #include <tessera/config/config_io.hpp>
+#include <tessera/plan/pipeline/stages.hpp>
 
 #include "engine/one_rank.hpp"
 #include "engine/random.hpp"
@@ -226,13 +227,35 @@ void randomize_training(Random& random, Experiment& setup) {
   training.check_replicas_every = random.number(0, 2);
 }
 
-void randomize_pipeline(Random& random, DistributedConfig& config) {
+/// Draws how many blocks each chunk of a pipeline has, 0 only at the ends; none if they are too
+/// few.
+std::vector<Size> random_layout(Random& random, const Experiment& setup) {
+  const DistributedConfig& config = setup.training.distributed;
+  const auto& axes = config.mesh_axis_names;
+  const auto axis = std::find(axes.begin(), axes.end(), "pipeline") - axes.begin();
+  const Size chunks = config.mesh_shape[axis] * config.virtual_stages;
+  Size left = std::ssize(blocks_of(make_model(setup.model).layers));
+  std::vector<Size> layout;
+  for (Size later = chunks - 1; later > 0; --later) {
+    const Size least = layout.empty() ? 0 : 1, most = left - (later - 1);
+    if (most < least) return {};
+    layout.push_back(random.number(least, most));
+    left -= layout.back();
+  }
+  layout.push_back(left);
+  return layout;
+}
+
+void randomize_pipeline(Random& random, Experiment& setup) {
+  DistributedConfig& config = setup.training.distributed;
   config.schedule =
       random.one_of(std::array{PipelineSchedule::gpipe, PipelineSchedule::one_f_one_b,
                                PipelineSchedule::interleaved, PipelineSchedule::zero_bubble});
   if (config.schedule == PipelineSchedule::interleaved) config.virtual_stages = 2;
   config.stage_balance =
       random.one_of(std::array{StageBalance::layers, StageBalance::flops, StageBalance::blocks});
+  if (random.once_in(3)) config.stage_layout = random_layout(random, setup);
+  if (!config.stage_layout.empty()) config.stage_balance = StageBalance::layers;
   config.reshard_after_forward = config.keep_last_unit = true;
 }
 
@@ -255,7 +278,7 @@ void randomize_sharding(Random& random, Experiment& setup) {
   const auto has = [&](const char* axis) {
     return std::find(axes.begin(), axes.end(), axis) != axes.end();
   };
-  if (has("pipeline")) randomize_pipeline(random, config);
+  if (has("pipeline")) randomize_pipeline(random, setup);
   if (has("context")) {
     if (setup.model.kind == ModelKind::transformer)
       config.context_attention = random.one_of(std::array{
@@ -327,6 +350,7 @@ Experiment random_experiment(Random& random, Size ranks, bool of_experts) {
                                                       "distributed.mesh_axis_names",
                                                       "distributed.schedule",
                                                       "distributed.stage_balance",
+                                                      "distributed.stage_layout",
                                                       "training.activation_checkpointing"};
   for (;;) {
     const std::vector<Axis> axes = random_mesh(random, ranks, of_experts);
