@@ -155,6 +155,13 @@ class Peers(unittest.TestCase):
         self.assertEqual((done.returncode, done.stdout), (1, ""))
         self.assertTrue(done.stderr.endswith("error: --device cuda: this process is number 0 of its node, and PyTorch sees 0 GPUs\n"))
 
+    @unittest.skipUnless(has("torch"), "no PyTorch in build/peers")
+    def test_sums_in_16_bits_are_those_of_the_fixture(self):
+        fixture = ROOT / "test/engine"
+        done = subprocess.run(
+            [PYTHON, fixture / "make_torch_sums.py", "--check", fixture / "torch_sums"], capture_output=True, text=True)  # fmt: skip
+        self.assertEqual(done.returncode, 0, done.stderr)
+
     @unittest.skipUnless(has("jax"), "no JAX in build/peers")
     def test_a_small_step_of_jax(self):
         self.measure("tessera", "jax")
