@@ -70,9 +70,6 @@ class MachineProbe {
   Vector<float> from_, to_;
 };
 
-/// FLOP/s of a rank's matrix products, by the type of their operands, as in Machine.
-using ProductRates = std::map<std::string, double>;
-
 /// Measures the rates of memory and caches of `machine`, all ranks busy. Collective over `ranks`.
 void measure_memory(const Communicator& ranks, Machine& machine);
 
@@ -81,10 +78,11 @@ void measure_memory(const Communicator& ranks, Machine& machine);
 /// from memory, an all-reduce beside a product, and short all-reduces for latencies. Within a node
 /// the rate is that of long all-reduces. The link of a node has the rate of long messages in both
 /// directions, or with NCCL, which carries none, of all-reduces. A single rank has no network. If
-/// nodes have different numbers of ranks, one level connects all ranks. `rates` are those of
-/// products of `gemm_size` rows; float32 is added if it is missing. Collective over `ranks`.
+/// nodes have different numbers of ranks, one level connects all ranks. The rates of products of
+/// `gemm_size` rows are measured for `types`, by name, and float32. Collective over `ranks`.
 Machine measure_machine(const Communicator& ranks, const std::vector<Size>& node_of_rank,
-                        const BackendFacts& facts, Size gemm_size, ProductRates rates);
+                        const BackendFacts& facts, Size gemm_size,
+                        std::map<std::string, GemmType> types);
 
 /// Returns the median of each number over measurements of one machine, an odd number of them. A
 /// cache counts if most of them found it.

@@ -2,7 +2,6 @@
 #include <algorithm>
 #include <cmath>
 #include <unistd.h>
-#include <utility>
 
 #include <fmt/format.h>
 
@@ -106,15 +105,21 @@ void measure_memory(const Communicator& ranks, Machine& machine) {
 }
 
 Machine measure_machine(const Communicator& ranks, const std::vector<Size>& node_of_rank,
-                        const BackendFacts& facts, Size gemm_size, ProductRates rates) {
+                        const BackendFacts& facts, Size gemm_size,
+                        std::map<std::string, GemmType> types) {
   const Activity activity("measuring the machine");
-  const std::string float32(name_of(DType::float32));
-  if (rates.count(float32) == 0) rates[float32] = gemm_peak(ranks, {DType::float32}, gemm_size, 5);
+  types.try_emplace(std::string(name_of(DType::float32)));
   Machine machine;
+  const auto measure_rates = [&] {
+    for (const auto& [name, type] : types) {
+      double& rate = machine.flops_per_second[name];
+      rate = std::max(rate, gemm_peak(ranks, type, gemm_size, 5));
+    }
+  };
+  measure_rates();
   for (const DType type : {DType::bfloat16, DType::float16})
     if (half_products(type) == HalfProducts::emulated)
       machine.emulated_products.emplace_back(name_of(type));
-  machine.flops_per_second = std::move(rates);
   machine.memory_bytes = memory_of_rank(
       facts, std::count(node_of_rank.begin(), node_of_rank.end(), node_of_rank.front()));
   measure_memory(ranks, machine);
@@ -123,6 +128,7 @@ Machine measure_machine(const Communicator& ranks, const std::vector<Size>& node
   measure_products(ranks, machine);
   if (ranks.size() > 1) machine.overlap = measure_overlap(ranks);
   machine.network = measure_network(ranks, node_of_rank);
+  measure_rates();  // again, because a shared machine may have been slow for a moment
   for (auto& [type, rate] : machine.flops_per_second) rate = rounded(rate);
   for (double Machine::*value : measured_numbers) machine.*value = rounded(machine.*value);
   for (CacheLevel& cache : machine.caches) cache.bytes_per_second = rounded(cache.bytes_per_second);

@@ -175,11 +175,8 @@ void LaunchState::measure_machines(const std::vector<const Case*>& cases) {
   for (const auto& [key, named] : types) {
     if (world.rank() < key.first) {
       const Communicator& ranks = groups_.at(key).ranks;
-      const Size gemm_size = study.measure.gemm_size;
-      ProductRates rates;
-      for (const auto& [name, type] : named) rates[name] = gemm_peak(ranks, type, gemm_size, 5);
       Machine machine =
-          measure_machine(ranks, node_of_ranks(ranks), facts_, gemm_size, std::move(rates));
+          measure_machine(ranks, node_of_ranks(ranks), facts_, study.measure.gemm_size, named);
       machine.name = fmt::format("measured-{}", counted(key.first, "rank"));
       std::replace(machine.name.begin(), machine.name.end(), ' ', '-');
       document_["machines"].push_back(machine_json(machine));

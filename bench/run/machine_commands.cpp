@@ -34,13 +34,13 @@ void check_launch(const Topology& topology) {
                 nodes_text(topology));
 }
 
-ProductRates measure_rates(const Communicator& ranks, Size gemm_size) {
-  ProductRates rates;
+/// Returns the types of products that a machine file may name, and that this machine multiplies.
+std::map<std::string, GemmType> all_types() {
+  std::map<std::string, GemmType> types;
   for (const DType type : {DType::float64, DType::float32, DType::bfloat16, DType::float16})
-    rates[std::string(name_of(type))] = gemm_peak(ranks, {type}, gemm_size, 5);
-  if (has_native_tf32())
-    rates["tf32"] = gemm_peak(ranks, {DType::float32, MatmulPrecision::tf32}, gemm_size, 5);
-  return rates;
+    types[std::string(name_of(type))] = {type};
+  if (has_native_tf32()) types["tf32"] = {DType::float32, MatmulPrecision::tf32};
+  return types;
 }
 
 using Json = nlohmann::json;
@@ -139,8 +139,7 @@ ExitCode calibrate_machine(const CalibrateOptions& options) {
   constexpr int rounds = 7;
   std::vector<Machine> measured;
   for (int round = 0; round < rounds; ++round)
-    measured.push_back(measure_machine(world, nodes, facts, options.gemm_size,
-                                       measure_rates(world, options.gemm_size)));
+    measured.push_back(measure_machine(world, nodes, facts, options.gemm_size, all_types()));
   Machine machine = typical_machine(measured);
   machine.name = file.stem().string();
   collectively(world, [&] {
