@@ -186,17 +186,18 @@ TEST(Machine, CallsTakeRoundsAndTheSlowestLink) {
 }
 
 TEST(Machine, LongMessagesTakeARendezvous) {
-  const NetworkLevel level{"node", 8, 1e-6, 1e9, 1e-5, 1000};
-  const auto seconds = [&](Operation operation, double bytes) {
-    return call_seconds(level, operation, 8, bytes);
+  constexpr double limit = 4096;  // bytes, which take a microsecond
+  const NetworkLevel level{"node", 8, 1e-6, 1e6 * limit, 1e-5};
+  const auto seconds = [&](Operation operation, double limits) {
+    return call_seconds(level, operation, 8, limits * limit);
   };
   // The faster of two algorithms: three messages of all bytes each, or six messages of 1.75 times
   // the bytes together.
-  EXPECT_DOUBLE_EQ(seconds(Operation::all_reduce, 1000), 3e-6 + 3 * 1e-6);
-  EXPECT_DOUBLE_EQ(seconds(Operation::all_reduce, 3000), 6e-6 + 1.75 * 3e-6);
-  EXPECT_DOUBLE_EQ(seconds(Operation::all_reduce, 6000), 3 * 1.1e-5 + 3 * 6e-6);
-  EXPECT_DOUBLE_EQ(seconds(Operation::all_reduce, 1e6), 6 * 1.1e-5 + 1.75 * 1e-3);
-  EXPECT_DOUBLE_EQ(seconds(Operation::all_gather, 1e6), 3 * 1.1e-5 + 0.875 * 1e-3);
+  EXPECT_DOUBLE_EQ(seconds(Operation::all_reduce, 1), 3e-6 + 3 * 1e-6);
+  EXPECT_DOUBLE_EQ(seconds(Operation::all_reduce, 3), 6e-6 + 1.75 * 3e-6);
+  EXPECT_DOUBLE_EQ(seconds(Operation::all_reduce, 6), 3 * 1.1e-5 + 3 * 6e-6);
+  EXPECT_DOUBLE_EQ(seconds(Operation::all_reduce, 1000), 6 * 1.1e-5 + 1.75 * 1e-3);
+  EXPECT_DOUBLE_EQ(seconds(Operation::all_gather, 1000), 3 * 1.1e-5 + 0.875 * 1e-3);
 }
 
 TEST(Machine, OnlyPartOfACallIsHidden) {

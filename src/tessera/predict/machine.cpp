@@ -11,6 +11,8 @@
 namespace tessera {
 namespace {
 
+constexpr double eager_bytes = 4096;  // of the longest message that is sent without a rendezvous
+
 /// The slowest links between the ranks of one group.
 class Path {
  public:
@@ -130,7 +132,7 @@ double Machine::hidden(Operation operation) const {
 
 double call_seconds(const NetworkLevel& level, Operation operation, Size n, double bytes) {
   const auto seconds = [&](double rounds, double sent) {
-    const bool is_eager = sent <= rounds * static_cast<double>(level.eager_bytes);
+    const bool is_eager = sent <= rounds * eager_bytes;
     return rounds * (level.latency_seconds + (is_eager ? 0 : level.rendezvous_seconds)) +
            sent / level.bytes_per_second;
   };

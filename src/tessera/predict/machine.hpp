@@ -20,10 +20,9 @@ struct NetworkLevel {
   /// Bandwidth of a link in each direction. On the first level, each rank has a link. On a higher
   /// level, the ranks of one block of the inner level share a link out of the block.
   double bytes_per_second = 0;
-  /// Extra time of a message that is longer than eager_bytes, because sender and receiver
-  /// synchronize first (LogGPS: Ino, Fujimoto, Hagihara 2001).
+  /// Extra time of a message that is longer than 4 KiB, because sender and receiver synchronize
+  /// first (LogGPS: Ino, Fujimoto, Hagihara 2001).
   double rendezvous_seconds = 0;
-  Size eager_bytes = 4096;
 };
 
 /// Returns the seconds of a call of `n` ranks over the links of one level ("Cost of a call" in

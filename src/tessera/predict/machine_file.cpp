@@ -103,8 +103,7 @@ const Fields<NetworkLevel>& network_fields() {
       {"network.ranks", &C::ranks, "ranks that this level connects", positive},
       {"network.latency_seconds", &C::latency_seconds, "of a message", not_negative},
       {"network.rendezvous_seconds", &C::rendezvous_seconds,
-       "added to each message longer than eager_bytes", not_negative},
-      {"network.eager_bytes", &C::eager_bytes, "", not_negative},
+       "added to each message longer than 4 KiB", not_negative},
       {"network.bytes_per_second", &C::bytes_per_second,
        "in each direction, out of a rank or out of a group of the inner level", positive},
   };
@@ -171,7 +170,9 @@ void add_levels(std::vector<Level>& levels, const Fields<Level>& fields, const s
   if (!tables.is_array()) reject(name, tables, "must be an array of tables: [[" + name + "]]");
   for (const nlohmann::json& table : tables) {
     Level& added = levels.emplace_back();
-    for (const auto& [key, value] : table.items()) set(added, fields, name + "." + key, value);
+    for (const auto& [key, value] : table.items())
+      if (name != "network" || key != "eager_bytes")  // 4 KiB in the files of earlier versions
+        set(added, fields, name + "." + key, value);
   }
 }
 

@@ -11,7 +11,7 @@ source "$(dirname "$0")/../../app/script_support.sh"
 begin machine
 succeeds calibrate -o here.toml --gemm-size 64
 for key in name memory_bytes memory_bytes_per_second kernel_seconds function_seconds half_rate_side block_byte_seconds product_overlap overlap \
-  float32 float64 bfloat16 float16 latency_seconds rendezvous_seconds eager_bytes bytes_per_second; do
+  float32 float64 bfloat16 float16 latency_seconds rendezvous_seconds bytes_per_second; do
   grep -qE "^$key = (\"here\"|[0-9.e+-]+)( |\$)" "$here/here.toml" || fail "$key is missing: $(cat "$here/here.toml")"
 done
 grep -qE '^device = "[cg]pu" ' "$here/here.toml" || fail "does not tell the device"
