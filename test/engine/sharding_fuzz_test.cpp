@@ -227,17 +227,18 @@ void randomize_training(Random& random, Experiment& setup) {
   training.check_replicas_every = random.number(0, 2);
 }
 
-/// Draws how many blocks each chunk of a pipeline has, 0 only at the ends; none if they are too
-/// few.
+/// Draws how many blocks each chunk of a pipeline has; none if they are too few. The first and the
+/// last may have no block if the model has layers outside of blocks.
 std::vector<Size> random_layout(Random& random, const Experiment& setup) {
   const DistributedConfig& config = setup.training.distributed;
   const auto& axes = config.mesh_axis_names;
   const auto axis = std::find(axes.begin(), axes.end(), "pipeline") - axes.begin();
   const Size chunks = config.mesh_shape[axis] * config.virtual_stages;
+  const Size at_ends = setup.model.kind == ModelKind::transformer ? 0 : 1;
   Size left = std::ssize(blocks_of(make_model(setup.model).layers));
   std::vector<Size> layout;
   for (Size later = chunks - 1; later > 0; --later) {
-    const Size least = layout.empty() ? 0 : 1, most = left - (later - 1);
+    const Size least = layout.empty() ? at_ends : 1, most = left - (later - 1) - at_ends;
     if (most < least) return {};
     layout.push_back(random.number(least, most));
     left -= layout.back();
@@ -254,7 +255,7 @@ void randomize_pipeline(Random& random, Experiment& setup) {
   if (config.schedule == PipelineSchedule::interleaved) config.virtual_stages = 2;
   config.stage_balance =
       random.one_of(std::array{StageBalance::layers, StageBalance::flops, StageBalance::blocks});
-  if (random.once_in(3)) config.stage_layout = random_layout(random, setup);
+  if (random.once_in(2)) config.stage_layout = random_layout(random, setup);
   if (!config.stage_layout.empty()) config.stage_balance = StageBalance::layers;
   config.reshard_after_forward = config.keep_last_unit = true;
 }
