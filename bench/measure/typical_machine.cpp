@@ -16,8 +16,9 @@ Machine typical_machine(const std::vector<Machine>& measured) {
     return median(numbers);
   };
   Machine machine = measured.front();
-  for (auto& [type, rate] : machine.flops_per_second)
-    rate = typical([&](const Machine& each) { return each.flops_per_second.at(type); });
+  for (auto& rate : machine.flops_per_second)
+    rate.second =
+        typical([&](const Machine& each) { return each.flops_per_second.at(rate.first); });
   for (double Machine::*number : measured_numbers)
     machine.*number = typical([&](const Machine& each) { return each.*number; });
   for (std::size_t l = 0; l < machine.network.size(); ++l)
