@@ -31,8 +31,8 @@ template <>
 inline constexpr std::array<std::string_view, 3> names_of<BlockRecomputation>{"needed", "whole",
                                                                               "half_of_products"};
 
-/// What a cross-entropy reads: the logits as they are, or a copy in float32, by kernels of one
-/// operation each.
+/// The logits that a cross-entropy reads: those of the model, or a copy in float32, by kernels of
+/// one operation each.
 enum class LossLogits : std::uint8_t { computed, float32 };
 template <>
 inline constexpr std::array<std::string_view, 2> names_of<LossLogits>{"computed", "float32"};

@@ -195,8 +195,8 @@ class WorkLister {
                                     kept == AttentionScores::scores_and_dropout));
   }
 
-  /// Of a tensor that all ranks of `model` hold, each sends its share, and the receivers gather
-  /// them.
+  /// Scatters a message over the ranks of `model` if all of them hold its tensor: each sends its
+  /// share, and the receivers gather them.
   void scatter(const Message& message) {
     const MeshShape& mesh = plan_.input.mesh;
     const Size ranks = mesh.size_of("model");
