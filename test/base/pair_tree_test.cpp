@@ -68,10 +68,18 @@ TEST(PairTree, GrainsOfAllPartsAreThoseOfTheWhole) {
 }
 
 TEST(PairTree, BlocksNest) {
+  for (Size n = 0; n < 40; ++n)
+    for (Size blocks = 1; blocks <= 16; blocks *= 2)
+      for (Size b = 0; b < blocks; ++b) {
+        const Range block = nested_split(n, blocks, b), left = nested_split(n, 2 * blocks, 2 * b),
+                    right = nested_split(n, 2 * blocks, 2 * b + 1);
+        EXPECT_EQ(left.begin, block.begin);
+        EXPECT_EQ(right.begin, left.end());
+        EXPECT_EQ(right.end(), block.end());
+        EXPECT_TRUE(blocks > n || block.count > 0);
+      }
   EXPECT_EQ(nested_blocks(8, 4), 4);
-  EXPECT_EQ(nested_blocks(13, 4), 4);  // 4 + 3 | 3 + 3
-  EXPECT_EQ(nested_blocks(10, 4), 2);  // 3 + 3 | 2 + 2 is not 5 | 5
-  EXPECT_EQ(nested_blocks(6, 8), 2);
+  EXPECT_EQ(nested_blocks(6, 8), 4);
   EXPECT_EQ(nested_blocks(1, 4), 1);
   EXPECT_EQ(nested_blocks(0, 4), 1);
 }

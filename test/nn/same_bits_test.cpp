@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The bits of a result depend neither on where it lies in an array nor on strides.
 #include <array>
+#include <cmath>
 #include <cstring>
 #include <utility>
 #include <vector>
@@ -8,10 +9,12 @@
 #include <gtest/gtest.h>
 
 #include <tessera/base/alias.hpp>
+#include <tessera/base/error.hpp>
 #include <tessera/base/pair_tree.hpp>
 #include <tessera/nn/activation_math.hpp>
 #include <tessera/nn/exponential.hpp>
 #include <tessera/nn/loss.hpp>
+#include <tessera/nn/products/fixed_order.hpp>
 #include <tessera/nn/products/gemm.hpp>
 #include <tessera/nn/rows.hpp>
 #include <tessera/random/fill.hpp>
@@ -136,43 +139,145 @@ TYPED_TEST(SameBits, LoopsThatAskForElementsAhead) {
   EXPECT_EQ(elements_ahead(1 << 20, 2048, 100), 6 * 2048);
 }
 
-/// Returns the product of blocks of matrices with `gap` unused columns before and behind them.
+/// An operand of normal numbers with `gap` unused columns before and behind it.
 template <class T>
-std::vector<T> product(Trans ta, Trans tb, Size m, Size n, Size k, Size gap,
-                       const ProductBlocks& blocks) {
-  const auto wide = [&](Trans trans, Size rows, Size cols, Size seed) {
-    if (trans == Trans::yes) std::swap(rows, cols);
-    const Matrix<T> values("values", rows, cols), room("room", rows, cols + 2 * gap);
-    fill_normal(values, key(seed));
-    const Matrix<T> block = block_of(room, {0, rows}, {gap, cols});
-    Kokkos::deep_copy(block, values);
-    return Matrix<const T>(block);
-  };
-  const Gemm<T> gemm(MatmulPrecision::strict, {.nodes = 4 * m * n}, half_products(dtype_of<T>()),
-                     true);
-  const Matrix<T> room("c", m, n + 2 * gap), result("result", m, n);
-  const Matrix<T> c = block_of(room, {0, m}, {gap, n});
-  gemm(ta, tb, wide(ta, m, k, 1), wide(tb, k, n, 2), 0, c, blocks);
-  Kokkos::deep_copy(result, c);
-  return to_host(Vector<T>(result.data(), result.span()));
+Matrix<T> wide(Trans trans, Size rows, Size cols, Size seed, Size gap) {
+  if (trans == Trans::yes) std::swap(rows, cols);
+  const Matrix<T> values = test::normal_matrix<T>(rows, cols, seed),
+                  block = block_of(Matrix<T>("room", rows, cols + 2 * gap), {0, rows}, {gap, cols});
+  Kokkos::deep_copy(block, values);
+  return block;
 }
 
-TYPED_TEST(SameBits, ProductsWithAnyStrides) {
-  using T = TypeParam;
-  // Rows of a grain times layers of real widths, with the blocks of columns of vocabularies.
-  std::vector<std::array<Size, 3>> shapes{
-      {250, 65, 300}, {2000, 8, 64}, {300, 257, 31}, {64, 250, 257}, {129, 2, 300}};
-  for (const Size m : {1, 4, 13})
-    for (const Size n : {1, 3, 16})
-      for (const Size k : {1, 5, 40}) shapes.push_back({m, n, k});
-  for (const auto& [m, n, k] : shapes) {
-    const bool is_large = m * n * k > 10000;
-    for (const Size gap : is_large ? std::vector<Size>{3} : std::vector<Size>{1, 3, 16})
-      for (const Trans ta : {Trans::no, Trans::yes})
-        for (const Trans tb : {Trans::no, Trans::yes})
-          ASSERT_EQ(product<T>(ta, tb, m, n, k, gap, {}), product<T>(ta, tb, m, n, k, 0, {}))
-              << m << " x " << n << " x " << k << ", gap " << gap;
+template <class T>
+detail::Operand<T> operand(Trans trans, const Matrix<T>& of) {
+  const detail::Operand<T> straight{of.data(), static_cast<Size>(of.stride_0()), 1};
+  return trans == Trans::no ? straight : straight.transposed();
+}
+
+/// The definition: a chain over the terms of each block, in the order of a run and of the runs; the
+/// chains are added neighbours first.
+template <class T, class C>
+C element(const detail::FixedOrderProduct<T, C>& p, Size i, Size j) {
+  using Sum = StateOf<T>;
+  std::vector<Sum> sums;
+  for (Size block = 0; block < p.sums.own.count; ++block) {
+    Sum sum = 0;
+    for (Size outer = 0; outer < p.sums.outer; ++outer)
+      for (Size t = 0; t < p.sums.terms(block).count; ++t) {
+        const Size k = outer * p.sums.run() + p.sums.terms(block).begin + t;
+        sum = std::fma(static_cast<Sum>(*p.a.at(i, k)), static_cast<Sum>(*p.b.at(k, j)), sum);
+      }
+    sums.push_back(sum);
   }
+  for (std::size_t all = sums.size(); all > 1; all /= 2)
+    for (std::size_t s = 0; s < all / 2; ++s) sums[s] = sums[2 * s] + sums[2 * s + 1];
+  return static_cast<C>(p.beta == 0 ? sums[0] : sums[0] + static_cast<Sum>(*p.c.at(i, j)));
+}
+
+/// Checks the product of every kernel of this processor.
+template <class T, class C>
+void expect_chains(Trans ta, Trans tb, Size m, Size n, Size k, Size gap, bool adds,
+                   SumBlocks sums) {
+  using Sum = StateOf<T>;
+  SCOPED_TRACE(testing::Message() << m << " x " << n << " x " << k << " " << static_cast<char>(ta)
+                                  << static_cast<char>(tb) << ", gap " << gap);
+  const Matrix<T> a = wide<T>(ta, m, k, 1, gap), b = wide<T>(tb, k, n, 2, gap);
+  const MatmulScratch needs = fixed_order_scratch(m, n, k, is_half_v<T>, sums.own.count);
+  const detail::ProductMemory<Sum> memory{Vector<Sum>("left", needs.left),
+                                          Vector<Sum>("right", needs.right),
+                                          Vector<Sum>("result", needs.result)};
+  if (sums.n == 0) sums = {.n = k};
+  std::vector<C> expected;
+  for (const auto kernel : detail::tile_kernels<Sum>()) {
+    const Matrix<C> c = wide<C>(Trans::no, m, n, 3, gap), result("result", m, n);
+    const detail::FixedOrderProduct<T, C> product{m,
+                                                  n,
+                                                  k,
+                                                  operand<const T>(ta, a),
+                                                  operand<const T>(tb, b),
+                                                  operand(Trans::no, c),
+                                                  adds ? Sum(1) : Sum(0),
+                                                  false,
+                                                  sums};
+    if (expected.empty() && on_host)
+      for (Size i = 0; i < m; ++i)
+        for (Size j = 0; j < n; ++j) expected.push_back(element(product, i, j));
+    detail::multiply_in_order(product, kernel, memory);
+    Kokkos::deep_copy(result, c);
+    if (expected.empty()) expected = to_host(result);
+    ASSERT_EQ(std::memcmp(to_host(result).data(), expected.data(), expected.size() * sizeof(C)), 0);
+  }
+}
+
+template <class T>
+class SameProducts : public testing::Test {};
+using AllTypes = testing::Types<float, double, BFloat16, Float16>;
+TYPED_TEST_SUITE(SameProducts, AllTypes);
+
+/// With any strides, shapes, threads and instructions, and in blocks of operands or at once.
+TYPED_TEST(SameProducts, AreChainsOfFusedMultiplyAdds) {
+  using T = TypeParam;
+  std::vector<std::array<Size, 3>> shapes{{250, 65, 300}, {2, 500, 600}, {500, 7, 33}, {0, 3, 3}};
+  for (const Size m : {1, 4, 13, 40})
+    for (const Size n : {1, 3, 16, 33})
+      for (const Size k : {0, 1, 40}) shapes.push_back({m, n, k});
+  for (const auto& [m, n, k] : shapes)
+    for (const Trans ta : {Trans::no, Trans::yes})
+      for (const Trans tb : {Trans::no, Trans::yes}) {
+        expect_chains<T, T>(ta, tb, m, n, k, 3, true, {});
+        expect_chains<T, StateOf<T>>(ta, tb, m, n, k, 0, false, {});
+      }
+}
+
+/// The tree of the blocks that ranks share, and sums through the samples of a batch.
+TYPED_TEST(SameProducts, AddBlocksInATree) {
+  using T = TypeParam;
+  for (const Size m : {6, 50})
+    for (const Trans tb : {Trans::no, Trans::yes}) {
+      expect_chains<T, T>(Trans::no, tb, m, 35, 22, 1, true, {.n = 22, .blocks = 8, .own = {0, 8}});
+      expect_chains<T, T>(Trans::no, tb, m, 35, 11, 1, false,
+                          {.n = 22, .blocks = 8, .own = {4, 4}});
+      expect_chains<T, T>(Trans::yes, tb, m, 35, 3 * 600, 1, true,
+                          {.n = 600, .blocks = 2, .own = {0, 2}, .outer = 3});
+    }
+}
+
+/// Returns the product of the rows `of` of x^T and of y.
+template <class T>
+std::vector<T> gradient(const Matrix<T>& x, const Matrix<T>& y, Range of, const SumBlocks& sums) {
+  const Size m = x.extent(1), n = y.extent(1);
+  const Gemm<T> gemm(MatmulPrecision::strict,
+                     fixed_order_scratch(m, n, of.count, false, sums.own.count),
+                     HalfProducts::emulated, true);
+  const Matrix<T> c("c", m, n);
+  gemm(Trans::yes, Trans::no, rows_of(x, of), rows_of(y, of), 0, c, sums);
+  return to_host(c);
+}
+
+/// The blocks of a whole product are those of its parts, which ranks would compute: also of one
+/// without a block. Another order gives other bits.
+TYPED_TEST(SameBits, ProductsInBlocksAreSumsOfThoseOfRanks) {
+  using T = TypeParam;
+  constexpr Size n = 22, blocks = 4;
+  const Matrix<T> x = test::normal_matrix<T>(n, 6, 1), y = test::normal_matrix<T>(n, 5, 2);
+  const std::vector<T> whole = gradient(x, y, {0, n}, {n, blocks, {0, blocks}});
+  std::vector<T> sum;
+  for (Size rank = 0; rank < 2; ++rank) {
+    const std::vector<T> of_rank =
+        gradient(x, y, nested_split(n, 2, rank), {n, blocks, {2 * rank, 2}});
+    if (rank == 0) sum = of_rank;
+    for (std::size_t i = 0; rank > 0 && i < sum.size(); ++i) sum[i] += of_rank[i];
+  }
+  const std::vector<T> none = gradient(x, y, {0, 0}, {n, blocks, {2, 0}});
+  for (std::size_t i = 0; i < sum.size(); ++i) {
+    EXPECT_TRUE(std::signbit(none[i]));
+    sum[i] += none[i];
+  }
+  EXPECT_EQ(sum, whole);
+  EXPECT_NE(gradient(x, y, {0, n}, {}), whole);
+  EXPECT_NE(gradient(x, y, {0, n}, {n, 8, {0, 8}}), whole);
+  EXPECT_THROW(gradient(x, y, {0, n - 1}, {n, blocks, {0, blocks}}), Error);
 }
 
 /// Returns some columns of a matrix in memory of their own.
@@ -233,29 +338,6 @@ TYPED_TEST(SameBits, LossesOfSplitColumns) {
         }
       }
     }
-}
-
-/// The blocks of a whole product are those of its halves, which two ranks would compute.
-TYPED_TEST(SameBits, ProductsInBlocksAreSumsOfTheirHalves) {
-  using T = TypeParam;
-  constexpr Size m = 6, n = 5, k = 22;
-  const std::vector<T> whole = product<T>(Trans::no, Trans::no, m, n, k, 0, {.k = 4, .m = 2});
-  const Matrix<T> a("a", m, k), b("b", k, n), sum("sum", m, n), more("more", m, n);
-  fill_normal(a, key(1));
-  fill_normal(b, key(2));
-  const Gemm<T> gemm(MatmulPrecision::strict, {.nodes = 4 * m * n}, half_products(dtype_of<T>()),
-                     true);
-  const Range halves[] = {balanced_split(k, 2, 0), balanced_split(k, 2, 1)};
-  ASSERT_EQ(nested_blocks(k, 4), 2);
-  const std::vector<T> nested = product<T>(Trans::no, Trans::no, m, n, k, 0, {.k = 2, .m = 2});
-  for (const Range& half : halves)
-    gemm(Trans::no, Trans::no, block_of(Matrix<const T>(a), {0, m}, half),
-         block_of(Matrix<const T>(b), half, {0, n}), 0, half.begin == 0 ? sum : more, {.m = 2});
-  std::vector<T> added = to_host(Vector<T>(sum.data(), sum.span()));
-  const std::vector<T> rest = to_host(Vector<T>(more.data(), more.span()));
-  for (std::size_t i = 0; i < added.size(); ++i) added[i] += rest[i];
-  EXPECT_EQ(added, nested);
-  EXPECT_NE(nested, whole);  // another tree gives other bits
 }
 
 }  // namespace

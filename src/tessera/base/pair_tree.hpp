@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <algorithm>
 #include <bit>
 #include <cstdint>
 
@@ -44,18 +45,10 @@ constexpr Range split_in_grains(Size n, Size grains, Size parts, Size part) {
   return {begin, balanced_split(n, grains, (part + 1) * each - 1).end() - begin};
 }
 
-/// Returns the number of blocks, at most `most` (a power of two), into which a fixed tree may split
-/// n items: the largest for which the balanced splits into 1, 2, 4, ... ranges nest, so that each
-/// range consists of whole blocks.
+/// Returns the number of blocks, at most `most`, into which nested_split() splits n items.
 constexpr Size nested_blocks(Size n, Size most) {
-  Size blocks = 1;
-  for (Size parts = 2; parts <= most && parts <= n; parts *= 2) {
-    for (Size part = 0; part < parts / 2; ++part)
-      if (balanced_split(n, parts, 2 * part + 1).end() != balanced_split(n, parts / 2, part).end())
-        return blocks;
-    blocks = parts;
-  }
-  return blocks;
+  return static_cast<Size>(
+      std::bit_floor(static_cast<std::uint64_t>(std::clamp<Size>(n, 1, most))));
 }
 
 }  // namespace tessera

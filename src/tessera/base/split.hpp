@@ -23,6 +23,13 @@ KOKKOS_FUNCTION constexpr Range balanced_split(Size n, Size parts, Size i) {
   return {i * base + (i < extra ? i : extra), base + (i < extra ? 1 : 0)};
 }
 
+/// Returns part b of n items split into `blocks` blocks, a power of two, such that each block of a
+/// smaller power of two of blocks consists of whole blocks.
+KOKKOS_FUNCTION constexpr Range nested_split(Size n, Size blocks, Size b) {
+  const Size begin = (n * b + blocks - 1) / blocks;
+  return {begin, (n * (b + 1) + blocks - 1) / blocks - begin};
+}
+
 /// How indices are split into parts: balanced, by whole units. With zigzag, a part has two runs of
 /// units: the indices are cut into the first halves of all parts, in their order, and the second
 /// halves in reverse order. Under a causal mask such parts of positions are equal work.

@@ -37,7 +37,8 @@ LayerOperands<T>::LayerOperands(const Plan& plan, Size rank, const Frame<T>& fra
     if (!plan.input.has_stages()) tied_owner_ = owner;
   }
   for (std::size_t l = 0; l < layers_.size(); ++l)
-    blocks_.push_back(layer_blocks(plan.input, plan.input.model.layers[l], plan.placements[l]));
+    blocks_.push_back(
+        layer_blocks(plan.input, plan.input.model.layers[l], plan.placements[l], rank));
 }
 
 template <class T>

@@ -39,7 +39,7 @@ struct DeviceTraits {
   bool multiplies(DType half) const { return half == DType::bfloat16 ? bfloat16 : float16; }
   /// On a CPU, a block of scores with its operands, and a few matrices, fit the second cache of a
   /// core. A GPU needs large products, and many small ones in a launch. In a fixed order of sums,
-  /// it multiplies one matrix after another (Gemm::any_stride).
+  /// it multiplies one matrix after another (fixed_order.hpp).
   constexpr Tiling tiling(bool fixed_order = false) const {
     if (device == Device::cpu) return {1 << 15, 64, 512, false};
     return {1 << 24, 1024, 4096, !fixed_order};

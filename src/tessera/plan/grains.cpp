@@ -23,21 +23,25 @@ bool may_split(const PlanInput& input, const std::string& path, const ParameterS
   return d < spec.dims.size() && std::count(spec.dims[d].begin(), spec.dims[d].end(), "model") > 0;
 }
 
-/// Returns the blocks of a dimension of the whole layer.
-Size whole_blocks(const PlanInput& input, const LayerSpec& layer, std::size_t d) {
+/// A dimension of a whole layer. Without blocks n is 0.
+struct Dimension {
+  Size n = 0, blocks = 1;
+};
+Dimension whole_blocks(const PlanInput& input, const LayerSpec& layer, std::size_t d) {
   if (!layer.groups.name.empty() && layer.parameters.empty()) {
     const Expression& expression = layer.kind->expression;
     const std::string_view indices = d == 0 ? expression.inputs[0].indices : expression.output;
     const char column = indices[indices.find(',') + 1];
     const Size groups = dimension_of(column).empty() ? 1 : layer.total(column);
-    return nested_blocks(groups, input.numerics.model_grains);
+    return {groups, nested_blocks(groups, input.numerics.model_grains)};
   }
   const LayerSpec& owner = layer.tied_to < 0 ? layer : input.model.layers[layer.tied_to];
-  if (owner.parameters.empty() || owner.parameters[0].shape.size() != 2) return 1;
+  if (owner.parameters.empty() || owner.parameters[0].shape.size() != 2) return {};
   const ParameterSpec& kernel = owner.parameters[0];
   const std::size_t dimension = layer.tied_to < 0 ? d : 1 - d;  // products with the transpose
-  if (!may_split(input, path_of(owner, kernel), kernel, dimension)) return 1;
-  return nested_blocks(kernel.shape[dimension], input.numerics.model_grains);
+  if (!may_split(input, path_of(owner, kernel), kernel, dimension)) return {};
+  const Size n = kernel.shape[dimension];
+  return {n, nested_blocks(n, input.numerics.model_grains)};
 }
 
 /// Checks that the ranks of `model` get whole blocks of what they split.
@@ -54,7 +58,7 @@ void check_model_axis(const PlanInput& input, const std::vector<LayerPlacements>
     if (!layer.kind->sums_in_blocks) continue;
     for (std::size_t d = 0; d < 2; ++d) {
       if (!(d == 0 ? along.inputs[0] : along.output).is_shard(1)) continue;
-      if (const Size blocks = whole_blocks(input, layer, d); blocks % ranks != 0)
+      if (const Size blocks = whole_blocks(input, layer, d).blocks; blocks % ranks != 0)
         throw ConfigError(
             "numerics.reproducible", "true",
             "splits the {} {} of {} into {}, which {} ranks of the mesh axis model do not divide; "
@@ -147,14 +151,16 @@ Size first_microbatch_samples(const PlanInput& input) {
 }
 
 LayerBlocks layer_blocks(const PlanInput& input, const LayerSpec& layer,
-                         const LayerPlacements& placements) {
+                         const LayerPlacements& placements, Size rank) {
   if (!input.numerics.reproducible) return {};
-  const Size ranks = input.mesh.size_of("model");
+  const Size ranks = input.mesh.size_of("model"), part = input.mesh.coordinate(rank, "model");
   const Layout& along_model = placements.along("model");
-  const auto own = [&](std::size_t d, Placement along) {
-    return whole_blocks(input, layer, d) / (along.is_shard(1) ? ranks : 1);
+  const auto of = [&](std::size_t d, Placement along) -> SumBlocks {
+    const auto [n, blocks] = whole_blocks(input, layer, d);
+    if (!along.is_shard(1)) return {n, blocks, {0, blocks}};
+    return {n, blocks, {part * blocks / ranks, blocks / ranks}};
   };
-  return {own(0, along_model.inputs[0]), own(1, along_model.output)};
+  return {of(0, along_model.inputs[0]), of(1, along_model.output)};
 }
 
 Size softmax_blocks(const PlanInput& input) {

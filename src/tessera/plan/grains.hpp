@@ -7,6 +7,7 @@
 
 #include <tessera/base/pair_tree.hpp>
 #include <tessera/nn/layers/layer_spec.hpp>
+#include <tessera/nn/products/gemm.hpp>
 #include <tessera/plan/layout/layer_placements.hpp>
 #include <tessera/plan/plan_input.hpp>
 
@@ -48,10 +49,10 @@ class BatchSamples {
 /// Returns the samples of the first microbatch, the largest one, over all ranks.
 Size first_microbatch_samples(const PlanInput& input);
 
-/// Returns the blocks in which a layer sums on one rank. All are 1 unless sums have a fixed order.
-/// `placements` are those of the layer.
+/// Returns the blocks in which a layer sums on one rank, which has one unless sums have a fixed
+/// order. `placements` are those of the layer.
 LayerBlocks layer_blocks(const PlanInput& input, const LayerSpec& layer,
-                         const LayerPlacements& placements);
+                         const LayerPlacements& placements, Size rank);
 
 /// Returns the number of blocks of the columns of a softmax whose sums have a fixed order. With 1
 /// the loss reads all columns at once.

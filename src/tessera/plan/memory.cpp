@@ -11,19 +11,12 @@
 namespace tessera {
 namespace {
 
-/// Returns the elements of the open nodes of a layer's products, each as large as the largest block
-/// of a result, and one more for the sum itself.
-Size product_nodes(const LayerSpec& layer, Size samples, const LayerBlocks& blocks) {
-  Size most = 0;
-  const auto largest = [](Size n, Size parts) { return balanced_split(n, parts, 0).count; };
-  const Size rows = samples * std::max(layer.positions(), layer.positions_of(0)),
-             in = largest(layer.in(), blocks.in), out = largest(layer.out(), blocks.out);
-  for (const auto& [places, elements] : {std::pair{blocks.in, rows * out}, {blocks.out, rows * in}})
-    if (places > 1) most = std::max(most, (tree_levels(places) + 1) * elements);
-  return most;
-}
-
 void raise(Size& most, Size elements) { most = std::max(most, elements); }
+void raise(MatmulScratch& most, const MatmulScratch& scratch) {
+  raise(most.left, scratch.left);
+  raise(most.right, scratch.right);
+  raise(most.result, scratch.result);
+}
 
 }  // namespace
 
@@ -45,17 +38,22 @@ ScratchPlan plan_scratch(const Plan& plan, Size rank) {
       if (input.numerics.reproducible) {
         raise(scratch.gradient_nodes,
               tree_levels(row_blocks(input, whole)) * layer.num_parameters());
-        if (layer.kind->sums_in_blocks)
+        const LayerBlocks sums = layer_blocks(input, whole, plan.placements[l], rank);
+        const Size blocks = std::max(sums.in.own.count, sums.out.own.count);
+        if (whole.kind->sums_in_blocks && !whole.groups.name.empty() && blocks > 1)
           raise(scratch.products.nodes,
-                product_nodes(layer, samples, layer_blocks(input, whole, plan.placements[l])));
-      }
-      if (!rounds && !input.emulates_products()) continue;
-      for (const GemmShape& product : products_of(layer, samples)) {
-        const bool is_vector = product.m <= 1 || product.n <= 1 || product.k <= 1;
-        if (rounds && is_vector) continue;
-        raise(scratch.products.left, product.m * product.k);
-        raise(scratch.products.right, product.k * product.n);
-        if (!rounds) raise(scratch.products.result, product.m * product.n);
+                (tree_levels(blocks) + 1) *
+                    std::max(layer.positions_of(0) * layer.in(), layer.positions() * layer.out()));
+        for (const GemmShape& product : products_of(layer, samples))
+          raise(scratch.products, fixed_order_scratch(product.m, product.n, product.k,
+                                                      rounds || input.has_copies(), blocks));
+      } else if (rounds || input.emulates_products()) {
+        for (const GemmShape& product : products_of(layer, samples)) {
+          const bool is_vector = product.m <= 1 || product.n <= 1 || product.k <= 1;
+          if (rounds && is_vector) continue;
+          raise(scratch.products,
+                {product.m * product.k, product.k * product.n, rounds ? 0 : product.m * product.n});
+        }
       }
     }
   return scratch;

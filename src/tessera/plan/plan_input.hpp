@@ -42,9 +42,9 @@ struct PlanInput : StrategyOptions, StepConfig {
   /// Returns true if products round their operands to `precision` themselves.
   bool rounds_natively() const { return traits.tf32 && !numerics.reproducible; }
   /// Returns true if operands of products are converted to the state type first. In a fixed order
-  /// of sums they always are, because the bits of native products depend on the processor.
+  /// of sums products widen them.
   bool emulates_products() const {
-    return is_half(compute_type) && (numerics.reproducible || !traits.multiplies(compute_type));
+    return is_half(compute_type) && !numerics.reproducible && !traits.multiplies(compute_type);
   }
   /// Returns true if gradients are reduced after each microbatch and accumulated in shares. If
   /// false, they are accumulated first and reduced once per step. In a fixed order of sums, a

@@ -18,15 +18,15 @@ template <class T>
 class FourierTransform {
  public:
   /// Makes the matrices in the scratch memory of the call, in less time than one sample takes. Sums
-  /// over frequencies are added in a tree over `blocks` balanced blocks of them, a power of two;
-  /// with more than one, samples are transformed one by one.
+  /// over frequencies are added in a tree over `blocks` of them; with more than one, samples are
+  /// transformed one by one.
   FourierTransform(const LayerCall<T>& call, const FourierModes& of, FourierScale scale,
-                   Size blocks)
+                   const SumBlocks& blocks)
       : gemm_(call.gemm),
         samples_(call.samples),
         of_(of),
         blocks_(blocks),
-        at_once_(blocks > 1 ? 1 : of.samples_at_once(call.samples)),
+        at_once_(blocks.own.count > 1 ? 1 : of.samples_at_once(call.samples)),
         magnitudes_(of.magnitudes()),
         grid_(of.grid) {
     StateOf<T>* at = call.scratch.data();
@@ -54,8 +54,8 @@ class FourierTransform {
         gemm_.multiply_batch(Trans::no, Trans::no, along_second(row), positions(fields, s, row), 0,
                              row_between(i), batch);
       });
-      for (Size b = 0; b < blocks_; ++b) {
-        const FourierSums of = sums_of(balanced_split(of_.count, blocks_, b));
+      for (Size b = 0; b < blocks_.own.count; ++b) {
+        const FourierSums of = sums_of(block_of_sums(b));
         const Matrix<StateOf<T>> sums = alias_matrix(sums_, 2 * of.magnitudes, of.columns());
         gemm_.multiply_batch(Trans::no, Trans::no, along_first(of), between_, 0, sums,
                              {count, 0, size_between(), of.size()});
@@ -68,9 +68,9 @@ class FourierTransform {
   template <class Out>
   void to_grid(const Matrix<const T>& modes, const Matrix<Out>& fields) const {
     for_samples([&](Size s, Size count) {
-      if (blocks_ == 1) return block_to_grid(modes, s, {0, of_.count}, fields, s, count);
-      for (Size b = 0; b < blocks_; ++b) {
-        block_to_grid(modes, s, balanced_split(of_.count, blocks_, b), node(b), 0, 1);
+      if (blocks_.own.count == 1) return block_to_grid(modes, s, {0, of_.count}, fields, s, count);
+      for (Size b = 0; b < blocks_.own.count; ++b) {
+        block_to_grid(modes, s, blocks_.terms(b), node(b), 0, 1);
         join_complete_nodes({b, 1}, [&](Size to, Size from) {
           StateOf<T>* const sum = node(to).data();
           const StateOf<T>* const more = node(from).data();
@@ -124,6 +124,9 @@ class FourierTransform {
   Size size_of_modes() const { return of_.count * of_.group(); }
   Size size_between() const { return static_cast<Size>(between_.span()); }
 
+  Range block_of_sums(Size b) const {
+    return blocks_.own.count == 1 ? Range{0, of_.count} : blocks_.terms(b);
+  }
   FourierSums sums_of(Range block) const {
     const Range used = of_.magnitudes(block);
     return {of_.modes, of_.width, of_.first + block.begin, block.count, used.begin, used.count};
@@ -149,14 +152,15 @@ class FourierTransform {
   }
   /// Returns a node of the tree of sums: a field of one sample.
   Matrix<StateOf<T>> node(Size place) const {
-    const Size level = place == 0 ? tree_levels(blocks_) : level_of_node(place);
+    const Size level = place == 0 ? tree_levels(blocks_.own.count) : level_of_node(place);
     return alias_matrix(gemm_.nodes().data() + level * size_of_field(), grid_.count(), of_.width);
   }
 
   const Gemm<T>& gemm_;
   Size samples_;
   FourierModes of_;
-  Size blocks_, at_once_;
+  SumBlocks blocks_;
+  Size at_once_;
   Range magnitudes_;
   GridRows grid_;
   Matrix<T> along_first_, along_second_, between_;

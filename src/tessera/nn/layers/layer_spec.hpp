@@ -226,12 +226,6 @@ struct Layout {
   friend bool operator==(const Layout&, const Layout&) = default;
 };
 
-/// The numbers of blocks of the columns of a layer's inputs and output on a rank. Sums over blocks
-/// have an order that does not depend on the mesh. Powers of two.
-struct LayerBlocks {
-  Size in = 1, out = 1;
-};
-
 /// An amount of work in the two passes.
 struct PassCount {
   double forward = 0;

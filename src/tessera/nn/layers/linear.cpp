@@ -38,8 +38,7 @@ void linear_forward(const LayerCall<T>& call) {
   call.with_output([&](const auto& y) {
     for (Size g = 0; g < k.groups; ++g)
       call.gemm(Trans::no, k.forward(), k.columns(call.inputs[0], k.in, g),
-                k.kernel(call.parameters[0], g), 0, k.columns(y, k.out, g),
-                {call.blocks.out, call.blocks.in});
+                k.kernel(call.parameters[0], g), 0, k.columns(y, k.out, g), call.blocks.in);
   });
 }
 
@@ -47,18 +46,16 @@ void linear_forward(const LayerCall<T>& call) {
 template <class T>
 void linear_backward(const LayerCall<T>& call) {
   const Kernels k(call.layer);
-  const Size in_blocks = call.blocks.in, out_blocks = call.blocks.out;
   for (Size g = 0; g < k.groups; ++g) {
     const Matrix<const T> dy = k.columns(call.output_gradient, k.out, g);
     if (call.parameter_gradients[0].data() != nullptr) {
       const Matrix<const T> x = k.columns(call.inputs[0], k.in, g);
       call.gemm(Trans::yes, Trans::no, k.transposed ? dy : x, k.transposed ? x : dy,
-                call.add_parameter_gradients ? 1 : 0, k.kernel(call.parameter_gradients[0], g),
-                {k.transposed ? in_blocks : out_blocks, 1, k.transposed ? out_blocks : in_blocks});
+                call.add_parameter_gradients ? 1 : 0, k.kernel(call.parameter_gradients[0], g));
     }
     call.with_input_gradient(0, [&](const auto& dx) {
       call.gemm(Trans::no, k.backward(), dy, k.kernel(call.parameters[0], g),
-                call.add_input_gradients ? 1 : 0, k.columns(dx, k.in, g), {in_blocks, out_blocks});
+                call.add_input_gradients ? 1 : 0, k.columns(dx, k.in, g), call.blocks.out);
     });
   }
 }

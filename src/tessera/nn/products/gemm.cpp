@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <cstdint>
 #include <string>
 #include <type_traits>
 
@@ -9,8 +8,8 @@
 
 #include <tessera/base/alias.hpp>
 #include <tessera/base/error.hpp>
-#include <tessera/base/pair_tree.hpp>
 #include <tessera/base/region.hpp>
+#include <tessera/nn/products/fixed_order.hpp>
 #include <tessera/nn/products/gemm.hpp>
 #include <tessera/nn/products/library_product.hpp>
 #include <tessera/nn/rows.hpp>
@@ -60,14 +59,6 @@ Matrix<T> shaped_like(const Matrix<Of>& m, const Vector<T>& scratch) {
                       static_cast<Size>(m.extent(1)));
 }
 
-KOKKOS_INLINE_FUNCTION float to_tf32(float x) {
-  // The bits, as an integer, grow with the magnitude: adds half a unit and clears the 13 low bits.
-  auto bits = Kokkos::bit_cast<std::uint32_t>(x);
-  const bool finite = (bits & 0x7f800000u) != 0x7f800000u;
-  bits = finite ? (bits + 0x1000u) & ~0x1fffu : bits;
-  return Kokkos::bit_cast<float>(bits);
-}
-
 /// Calls f(i, j) for the elements of a block. A block without gaps between rows is one row.
 template <class T, class F>
 void for_each_element(const std::string& label, const Matrix<T>& block, const F& f) {
@@ -96,7 +87,7 @@ Matrix<const StateOf<T>> prepared(const Matrix<const T>& m, const Vector<StateOf
     const Size stride = stride_of(m), cols = static_cast<Size>(m.extent(1));
     for_each_element(
         "tessera::gemm_operand"_label, m, KOKKOS_LAMBDA(Size i, Size j) {
-          out[i * cols + j] = to_tf32(static_cast<float>(in[i * stride + j]));
+          out[i * cols + j] = detail::widened(in[i * stride + j], true);
         });
     return copy;
   }
@@ -114,22 +105,19 @@ void native_product(Trans trans_a, Trans trans_b, const Matrix<const T>& a,
       a.data(), b.data(), c.data());
 }
 
-/// `any_stride`: the result must not depend on the strides, which depend on the mesh.
 template <class T>
 void blas_product(Trans trans_a, Trans trans_b, const Matrix<const T>& a, const Matrix<const T>& b,
-                  T beta, const Matrix<T>& c, bool any_stride) {
+                  T beta, const Matrix<T>& c) {
   const char ta[] = {static_cast<char>(trans_a), '\0'}, tb[] = {static_cast<char>(trans_b), '\0'};
-  const bool is_column = trans_a == Trans::no && trans_b == Trans::no && c.extent(1) == 1;
   // Kokkos Kernels on GPUs adds parts of sums in no fixed order if there are few results: replicas
   // of a parameter would get different gradients. It also has a cuBLAS handle and workspace of its
-  // own. On hosts, bits that do not depend on strides are those of Kokkos Kernels.
+  // own.
   const Size terms = static_cast<Size>(c.size()) * shape_of(trans_a, a).cols;
-  const bool uses_blas = any_stride && (is_column || !has_native_tf32());
-  if (terms > 0 && !uses_blas && detail::multiplies_faster(dtype_of<T>(), trans_b, terms))
+  if (terms > 0 && detail::multiplies_faster(dtype_of<T>(), trans_b, terms))
     return native_product(trans_a, trans_b, a, b, beta, c, MatmulPrecision::strict);
-  // Kokkos Kernels ignores the stride of an operand with one column, and multiplies columns without
-  // gaps in another order.
-  if (is_column && a.extent(1) > 0 && (any_stride || stride_of(b) > 1 || stride_of(c) > 1))
+  // Kokkos Kernels ignores the stride of an operand with one column.
+  if (trans_a == Trans::no && trans_b == Trans::no && c.extent(1) == 1 && a.extent(1) > 0 &&
+      (stride_of(b) > 1 || stride_of(c) > 1))
     KokkosBlas::gemv(ta, T(1), a, Kokkos::subview(b, Kokkos::ALL, 0), beta,
                      Kokkos::subview(c, Kokkos::ALL, 0));
   else
@@ -152,20 +140,20 @@ void round_sums(const Matrix<StateOf<T>>& sums, StateOf<T> beta, const Matrix<T>
 
 constexpr bool is_matrix_product(Size m, Size n, Size k) { return m > 1 && n > 1 && k > 1; }
 
-/// Returns the block of an operand that holds these rows and columns of op(operand).
 template <class T>
-Matrix<T> operand(Trans trans, const Matrix<T>& of, Range rows, Range cols) {
-  return trans == Trans::no ? block_of(of, rows, cols) : block_of(of, cols, rows);
+detail::Operand<T> operand(Trans trans, const Matrix<T>& of) {
+  const detail::Operand<T> straight{of.data(), stride_of(of), 1};
+  return trans == Trans::no ? straight : straight.transposed();
 }
 
 }  // namespace
 
 template <class T>
 Gemm<T>::Gemm(MatmulPrecision precision, const MatmulScratch& scratch, HalfProducts products,
-              bool any_stride)
+              bool fixed_order)
     : precision_(precision),
       products_(products),
-      any_stride_(any_stride),
+      fixed_order_(fixed_order),
       left_(allocate_vector<Sum>("tessera::gemm_scratch_a", scratch.left)),
       right_(allocate_vector<Sum>("tessera::gemm_scratch_b", scratch.right)),
       result_(allocate_vector<Sum>("tessera::gemm_scratch_c", scratch.result)),
@@ -179,84 +167,45 @@ template <class C>
 requires std::is_same_v<C, T> || std::is_same_v<C, StateOf<T>>
 void Gemm<T>::operator()(Trans trans_a, Trans trans_b, const Matrix<const T>& a,
                          const Matrix<const T>& b, Sum beta, const Matrix<C>& c,
-                         const ProductBlocks& blocks) const {
+                         const SumBlocks& sums) const {
   const Region region("tessera::gemm");
   const MatrixShape op_a = shape_of(trans_a, a), op_b = shape_of(trans_b, b),
                     out = shape_of(Trans::no, c);
   check_shapes(op_a, op_b, out);
-  const bool is_native =
-      is_half_v<T> ? products_ != HalfProducts::emulated && op_a.cols > 0
-                   : precision_ == MatmulPrecision::tf32 && has_native_tf32() && !any_stride_;
-  const bool copies = is_half_v<T> ? !is_native
-                                   : precision_ == MatmulPrecision::tf32 && !is_native &&
-                                         is_matrix_product(out.rows, out.cols, op_a.cols);
+  const bool is_tf32 = precision_ == MatmulPrecision::tf32;
+  if (fixed_order_) {
+    static const detail::TileKernel<Sum> fastest = detail::tile_kernels<Sum>().front();
+    return detail::multiply_in_order<T, C>(
+        {out.rows, out.cols, op_a.cols, operand(trans_a, a), operand(trans_b, b),
+         operand(Trans::no, c), beta, is_tf32, sums},
+        fastest, {left_, right_, result_});
+  }
   if (is_half_v<T> && (out.rows == 0 || out.cols == 0)) return;
-  Matrix<const Sum> left, right;
-  if (copies) left = prepared<T>(a, left_), right = prepared<T>(b, right_);
-
-  // Computes one block of C, or of its sums over a block of k.
-  const auto product = [&](Range m, Range n, Range k, Sum factor, const auto& to) {
-    using To = typename std::decay_t<decltype(to)>::value_type;
-    const auto with = [&](const auto& of_a, const auto& of_b, const auto& f) {
-      f(operand(trans_a, of_a, m, k), operand(trans_b, of_b, k, n));
-    };
-    if (is_half_v<T> && is_native && k.count == 0) return Kokkos::deep_copy(ExecSpace(), to, To(0));
-    if (is_native && (is_half_v<T> || is_matrix_product(m.count, n.count, k.count)))
-      return with(a, b, [&](const auto& x, const auto& y) {
-        native_product(trans_a, trans_b, x, y, factor, to, precision_);
-      });
-    if constexpr (!is_half_v<T>)
-      if (!copies || !is_matrix_product(m.count, n.count, k.count))
-        return with(a, b, [&](const auto& x, const auto& y) {
-          blas_product(trans_a, trans_b, x, y, factor, to, any_stride_);
-        });
-    with(left, right, [&](const auto& x, const auto& y) {
-      if constexpr (std::is_same_v<To, Sum>) {
-        blas_product(trans_a, trans_b, x, y, factor, to, any_stride_);
-      } else {
-        const Matrix<Sum> sums = shaped_like(to, result_);
-        blas_product(trans_a, trans_b, x, y, Sum(0), sums, any_stride_);
-        round_sums(sums, factor, to);
-      }
-    });
-  };
-
-  const Range all_k{0, op_a.cols};
-  if (blocks.m * blocks.n * blocks.k == 1)
-    return product({0, out.rows}, {0, out.cols}, all_k, beta, c);
-  for (Size j = 0; j < blocks.n; ++j)
-    for (Size i = 0; i < blocks.m; ++i) {
-      const Range m = balanced_split(out.rows, blocks.m, i),
-                  n = balanced_split(out.cols, blocks.n, j);
-      if (m.count == 0 || n.count == 0) continue;
-      const Matrix<C> block = block_of(c, m, n);
-      if (blocks.k == 1) {
-        product(m, n, all_k, beta, block);
-        continue;
-      }
-      const auto node = [&](Size place) {
-        const Size level = place == 0 ? tree_levels(blocks.k) : level_of_node(place);
-        const Size elements = m.count * n.count;
-        return shaped_like(block, alias_vector(nodes_.data() + level * elements, elements));
-      };
-      for (Size place = 0; place < blocks.k; ++place) {
-        product(m, n, balanced_split(op_a.cols, blocks.k, place), 0, node(place));
-        join_complete_nodes({place, 1},
-                            [&](Size to, Size from) { round_sums(node(from), Sum(1), node(to)); });
-      }
-      round_sums(node(0), beta, block);
-    }
+  const bool rounds = is_tf32 && is_matrix_product(out.rows, out.cols, op_a.cols);
+  if (is_half_v<T> ? products_ != HalfProducts::emulated : rounds && has_native_tf32()) {
+    if (op_a.cols > 0) return native_product(trans_a, trans_b, a, b, beta, c, precision_);
+  }
+  if constexpr (!is_half_v<T>)
+    if (!rounds) return blas_product(trans_a, trans_b, a, b, beta, c);
+  const Matrix<const Sum> left = prepared<T>(a, left_), right = prepared<T>(b, right_);
+  if constexpr (std::is_same_v<C, Sum>) {
+    blas_product(trans_a, trans_b, left, right, beta, c);
+  } else {
+    const Matrix<Sum> sums_of_c = shaped_like(c, result_);
+    blas_product(trans_a, trans_b, left, right, Sum(0), sums_of_c);
+    round_sums(sums_of_c, beta, c);
+  }
 }
 
 template <class T>
 template <class C>
 void Gemm<T>::multiply_batch(Trans trans_a, Trans trans_b, const Matrix<const T>& a,
                              const Matrix<const T>& b, Sum beta, const Matrix<C>& c,
-                             const GemmBatch& batch) const {
-  if (batch.count == 1) return (*this)(trans_a, trans_b, a, b, beta, c);
+                             const GemmBatch& batch, const SumBlocks& sums) const {
+  if (batch.count == 1) return (*this)(trans_a, trans_b, a, b, beta, c, sums);
   const MatrixShape op_a = shape_of(trans_a, a), out = shape_of(Trans::no, c);
   check_shapes(op_a, shape_of(trans_b, b), out);
-  if (has_native_tf32() && !any_stride_ && c.size() > 0 && op_a.cols > 0 &&
+  if (has_native_tf32() && !fixed_order_ && c.size() > 0 && op_a.cols > 0 &&
       !(is_half_v<T> && products_ == HalfProducts::emulated)) {
     const Region region("tessera::gemm");
     const bool rounds = is_matrix_product(out.rows, out.cols, op_a.cols);
@@ -265,15 +214,15 @@ void Gemm<T>::multiply_batch(Trans trans_a, Trans trans_b, const Matrix<const T>
   }
   for (Size i = 0; i < batch.count; ++i)
     (*this)(trans_a, trans_b, moved(a, i * batch.a), moved(b, i * batch.b), beta,
-            moved(c, i * batch.c));
+            moved(c, i * batch.c), sums);
 }
 
 #define TESSERA_INSTANTIATE(T, C)                                                                 \
   template void Gemm<T>::operator()(Trans, Trans, const Matrix<const T>&, const Matrix<const T>&, \
-                                    StateOf<T>, const Matrix<C>&, const ProductBlocks&) const;    \
+                                    StateOf<T>, const Matrix<C>&, const SumBlocks&) const;        \
   template void Gemm<T>::multiply_batch(Trans, Trans, const Matrix<const T>&,                     \
                                         const Matrix<const T>&, StateOf<T>, const Matrix<C>&,     \
-                                        const GemmBatch&) const;
+                                        const GemmBatch&, const SumBlocks&) const;
 TESSERA_INSTANTIATE(float, float)
 TESSERA_INSTANTIATE(double, double)
 TESSERA_INSTANTIATE(BFloat16, BFloat16)

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <algorithm>
 #include <compare>
 #include <type_traits>
 
+#include <tessera/base/pair_tree.hpp>
 #include <tessera/base/split.hpp>
 #include <tessera/base/types.hpp>
 #include <tessera/base/view.hpp>
@@ -16,11 +18,44 @@ enum class Trans : char { no = 'N', yes = 'T' };
 /// Rows of a square product that reaches the peak rate. A GPU needs more of them than a core.
 inline constexpr Size peak_gemm_size = std::is_same_v<MemSpace, Kokkos::HostSpace> ? 1024 : 8192;
 
-/// Splits C into m x n balanced blocks, and each dot product into k blocks (a power of two), whose
-/// sums are added pairwise (pair_tree.hpp).
-struct ProductBlocks {
-  Size n = 1, k = 1, m = 1;
+/// The blocks of the sums over k, in an order that does not depend on the mesh: k is `outer` runs,
+/// each with the blocks `own` of nested_split(n, blocks, b). The sum of a block goes through all
+/// runs; then the sums of blocks are added pairwise (pair_tree.hpp). No block at all gives -0,
+/// which changes no sum.
+struct SumBlocks {
+  Size n = 0;  ///< indices of all ranks; 0: k is one block
+  Size blocks = 1;
+  Range own{0, 1};  ///< a power of two of blocks, or none
+  Size outer = 1;
+
+  /// Returns the terms of a run.
+  KOKKOS_FUNCTION constexpr Size run() const { return begin_of(own.count); }
+  /// Returns the terms of one of the own blocks in a run.
+  KOKKOS_FUNCTION constexpr Range terms(Size block) const {
+    return {begin_of(block), begin_of(block + 1) - begin_of(block)};
+  }
+
+ private:
+  KOKKOS_FUNCTION constexpr Size begin_of(Size block) const {
+    return nested_split(n, blocks, own.begin + block).begin -
+           nested_split(n, blocks, own.begin).begin;
+  }
 };
+
+/// The blocks of sums over the columns of a layer's inputs and of its output.
+struct LayerBlocks {
+  SumBlocks in{}, out{};
+};
+
+/// Returns the scratch memory of a product in a fixed order on a host. `converts`: its operands are
+/// widened or rounded. `blocks`: SumBlocks::own.
+inline constexpr Size fixed_order_side = 480, fixed_order_terms = 256;  ///< of blocks of operands
+constexpr MatmulScratch fixed_order_scratch(Size m, Size n, Size k, bool converts, Size blocks) {
+  constexpr Size tile = 96;  // a multiple of the sides of all tiles
+  const auto side = [](Size x) { return std::min(fixed_order_side, (x + tile - 1) / tile * tile); };
+  const Size panel = std::max(side(m), side(n)) * std::min(fixed_order_terms, k);
+  return {converts ? panel : 0, panel, (tree_levels(blocks) + 1) * side(m) * side(n)};
+}
 
 /// A strided batch: `a`, `b` and `c` are the distances between consecutive matrices, in elements.
 /// The matrices of C do not overlap.
@@ -39,35 +74,36 @@ class Gemm {
  public:
   using Sum = StateOf<T>;  ///< type of the sums
 
-  /// `scratch` is used in tf32 precision, by emulated half-precision products, and by products in
-  /// blocks. With `any_stride`, the bits of a result do not depend on the strides of operands.
+  /// `scratch` is used in tf32 precision, by emulated half-precision products, and in a fixed order
+  /// (fixed_order.hpp), which depends neither on `products` nor on the processor.
   /// Throws ConfigError for tf32 with a type other than float.
   explicit Gemm(MatmulPrecision precision = MatmulPrecision::strict,
                 const MatmulScratch& scratch = {},
-                HalfProducts products = half_products(dtype_of<T>()), bool any_stride = false);
+                HalfProducts products = half_products(dtype_of<T>()), bool fixed_order = false);
 
   /// op(A) (m, k), op(B) (k, n), C (m, n); each may be a block of a wider matrix. A and B must not
   /// alias C. k = 0 gives beta C. beta = 0 overwrites C, also NaN. Throws Error (usage) if the
   /// shapes do not match or an operand is larger than the scratch memory. Results of 16-bit
-  /// operands may stay unrounded (C = Sum).
+  /// operands may stay unrounded (C = Sum). `sums` needs a fixed order, which rounds all operands
+  /// to tf32, of any shape.
   template <class C>
   requires std::is_same_v<C, T> || std::is_same_v<C, Sum>
   void operator()(Trans trans_a, Trans trans_b, const Matrix<const T>& a, const Matrix<const T>& b,
-                  Sum beta, const Matrix<C>& c, const ProductBlocks& blocks = {}) const;
+                  Sum beta, const Matrix<C>& c, const SumBlocks& sums = {}) const;
   /// The same for each matrix of a batch, of which a, b and c are the first: in one launch on a
   /// GPU, one after another on a host.
   template <class C>
   void multiply_batch(Trans trans_a, Trans trans_b, const Matrix<const T>& a,
                       const Matrix<const T>& b, Sum beta, const Matrix<C>& c,
-                      const GemmBatch& batch) const;
+                      const GemmBatch& batch, const SumBlocks& sums = {}) const;
 
-  /// Returns MatmulScratch::nodes elements, which products in blocks overwrite.
+  /// Returns MatmulScratch::nodes elements for the trees of layers, which products do not use.
   const Vector<Sum>& nodes() const { return nodes_; }
 
  private:
   MatmulPrecision precision_;
   HalfProducts products_;
-  bool any_stride_;
+  bool fixed_order_;
   Vector<Sum> left_, right_, result_, nodes_;
 };
 

@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <tessera/nn/products/chain_kernel.hpp>
+
+#if defined(__AVX512F__)
+
+namespace tessera::detail {
+
+template <class T>
+void chain_avx512(const ChainTile<T>& tile) {
+  multiply_tile(tile);
+}
+template void chain_avx512(const ChainTile<float>&);
+template void chain_avx512(const ChainTile<double>&);
+
+}  // namespace tessera::detail
+
+#endif

@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+// The kernel of ChainTile for the vectors of the instructions for which the including file is
+// compiled. Includes nothing with inline functions, which would get these instructions elsewhere.
+#pragma once
+
+#if defined(__FMA__)
+
+#include <immintrin.h>
+
+#include <tessera/nn/products/chain_tile.hpp>
+
+namespace tessera::detail {
+namespace {
+
+#if defined(__AVX512F__)
+constexpr int vector_bytes = 64, most_rows = 12;
+inline __m512 multiply_add(__m512 a, __m512 b, __m512 c) { return _mm512_fmadd_ps(a, b, c); }
+inline __m512d multiply_add(__m512d a, __m512d b, __m512d c) { return _mm512_fmadd_pd(a, b, c); }
+#else
+constexpr int vector_bytes = 32, most_rows = 6;
+inline __m256 multiply_add(__m256 a, __m256 b, __m256 c) { return _mm256_fmadd_ps(a, b, c); }
+inline __m256d multiply_add(__m256d a, __m256d b, __m256d c) { return _mm256_fmadd_pd(a, b, c); }
+#endif
+
+/// A vector at any address.
+template <class T>
+struct Lanes {
+  typedef T V __attribute__((vector_size(vector_bytes)));
+  typedef T At __attribute__((vector_size(vector_bytes), aligned(sizeof(T)), may_alias));
+  static constexpr Size count = vector_bytes / sizeof(T);
+};
+
+/// Computes `rows` rows of two vectors from (row, column) on. Their sums fill the registers.
+template <class T, int rows>
+void sums_of(const ChainTile<T>& tile, Size row, Size column) {
+  using V = typename Lanes<T>::V;
+  using At = typename Lanes<T>::At;
+  constexpr int groups = (rows + 2) / 3;  // of three rows, which share an address
+  T* const out = tile.sums + row * tile_columns<T> + column;
+  const auto at = [out](int r, int v) {
+    return reinterpret_cast<At*>(out + r * tile_columns<T> + v * Lanes<T>::count);
+  };
+  V sums[rows][2];
+  for (int r = 0; r < rows; ++r)
+    for (int v = 0; v < 2; ++v) sums[r][v] = tile.continues ? V(*at(r, v)) : V{};
+  const Size a_row = tile.a_row, a_term = tile.a_term;
+  const T* a[groups];
+  for (int g = 0; g < groups; ++g) a[g] = tile.a + (row + 3 * g) * a_row;
+  const T* b = tile.b + column;
+  for (Size k = 0; k < tile.terms; ++k, b += tile.b_term) {
+    const V b0 = *reinterpret_cast<const At*>(b),
+            b1 = *reinterpret_cast<const At*>(b + Lanes<T>::count);
+#pragma GCC unroll 12
+    for (int r = 0; r < rows; ++r) {
+      const V factor = a[r / 3][r % 3 * a_row] - V{};  // in all lanes; x - 0 is x, also for -0
+      sums[r][0] = multiply_add(factor, b0, sums[r][0]);
+      sums[r][1] = multiply_add(factor, b1, sums[r][1]);
+    }
+#pragma GCC unroll 4
+    for (int g = 0; g < groups; ++g) a[g] += a_term;
+  }
+  for (int r = 0; r < rows; ++r)
+    for (int v = 0; v < 2; ++v) *at(r, v) = sums[r][v];
+}
+
+template <class T, int rows = most_rows>
+void sums_of_rows(const ChainTile<T>& tile, Size row, Size column, Size count) {
+  if constexpr (rows > 1)
+    if (count < rows) return sums_of_rows<T, rows - 1>(tile, row, column, count);
+  sums_of<T, rows>(tile, row, column);
+}
+
+template <class T>
+void multiply_tile(const ChainTile<T>& tile) {
+  for (Size column = 0; column < tile.columns; column += 2 * Lanes<T>::count)
+    for (Size row = 0; row < tile.rows; row += most_rows)
+      sums_of_rows(tile, row, column, tile.rows - row);
+}
+
+}  // namespace
+}  // namespace tessera::detail
+
+#endif

@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <tessera/base/types.hpp>
+
+namespace tessera::detail {
+
+/// The tiles in which a host multiplies, on any processor: 12 rows of 128 bytes.
+inline constexpr Size tile_rows = 12;
+template <class T>
+inline constexpr Size tile_columns = 128 / sizeof(T);
+
+/// Sums (rows, tile_columns) = A (rows, terms) B (terms, tile_columns), or adds to them if
+/// `continues`: each is one chain of fused multiply-adds over the terms in ascending order. So its
+/// bits are those of any other code for such a chain.
+template <class T>
+struct ChainTile {
+  const T* a;
+  Size a_row, a_term;  ///< elements from one row, or term, of A to the next
+  const T* b;          ///< the columns are adjacent
+  Size b_term;         ///< elements from one term of B to the next
+  Size rows, columns;  ///< at most those of a tile; sums of later columns may not be computed
+  Size terms;
+  T* sums;
+  bool continues;
+};
+
+/// The code for the vectors of AVX2 with FMA and of AVX-512. T: float or double. x86 only.
+template <class T>
+void chain_avx2(const ChainTile<T>& tile);
+template <class T>
+void chain_avx512(const ChainTile<T>& tile);
+
+}  // namespace tessera::detail

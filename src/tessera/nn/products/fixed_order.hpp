@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <type_traits>
+#include <vector>
+
+#include <tessera/nn/products/chain_tile.hpp>
+#include <tessera/nn/products/gemm.hpp>
+
+/// Products whose bits depend on the operands and the order of the sums alone. An element of C is
+/// one chain of fused multiply-adds over k in ascending order, begun with 0, or the sum of such
+/// chains over blocks of k in a tree; then beta C is added.
+namespace tessera::detail {
+
+/// Element (i, j) of op(X) lies at data[i * row + j * column].
+template <class T>
+struct Operand {
+  T* data;
+  Size row, column;
+  KOKKOS_FUNCTION T* at(Size i, Size j) const { return data + i * row + j * column; }
+  Operand transposed() const { return {data, column, row}; }
+};
+
+/// C (m, n) = A (m, k) B (k, n) + beta C
+template <class T, class C>
+struct FixedOrderProduct {
+  Size m, n, k;
+  Operand<const T> a, b;
+  Operand<C> c;
+  StateOf<T> beta;
+  bool rounds;  ///< operands to TF32
+  SumBlocks sums;
+};
+
+/// Returns an operand as products take it: widened, and rounded to TF32 if `rounds`. Numbers of 16
+/// bits have no more mantissa bits than that.
+template <class T>
+KOKKOS_FORCEINLINE_FUNCTION StateOf<T> widened(T x, bool rounds) {
+  const auto sum = static_cast<StateOf<T>>(x);
+  if constexpr (std::is_same_v<T, float>) {
+    // The bits, as an integer, grow with the magnitude: adds half a unit, clears the 13 low bits.
+    const auto bits = Kokkos::bit_cast<std::uint32_t>(x);
+    if (rounds && (bits & 0x7f800000u) != 0x7f800000u)
+      return Kokkos::bit_cast<float>((bits + 0x1000u) & ~0x1fffu);
+  }
+  return sum;
+}
+
+template <class T>
+using TileKernel = void (*)(const ChainTile<T>& tile);
+
+/// Returns the kernels that this processor can run, the fastest first, and at last null, which
+/// computes one element after another. Devices have only that.
+template <class T>
+std::vector<TileKernel<T>> tile_kernels();
+
+/// Memory for fixed_order_scratch().
+template <class T>
+struct ProductMemory {
+  Vector<T> left, right, result;
+};
+
+/// Throws Error (usage) if the blocks are not those of k, or if there is too little memory.
+template <class T, class C>
+void multiply_in_order(const FixedOrderProduct<T, C>& product, TileKernel<StateOf<T>> kernel,
+                       const ProductMemory<StateOf<T>>& memory);
+
+}  // namespace tessera::detail
