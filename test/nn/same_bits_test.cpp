@@ -189,7 +189,7 @@ void expect_chains(Trans ta, Trans tb, Size m, Size n, Size k, Size gap, bool ad
                                           Vector<Sum>("result", needs.result)};
   if (sums.n == 0) sums = {.n = k};
   std::vector<C> expected;
-  for (const auto kernel : detail::tile_kernels<Sum>()) {
+  for (const auto& kernels : detail::chain_kernels<Sum>()) {
     const Matrix<C> c = wide<C>(Trans::no, m, n, 3, gap), result("result", m, n);
     const detail::FixedOrderProduct<T, C> product{m,
                                                   n,
@@ -203,7 +203,7 @@ void expect_chains(Trans ta, Trans tb, Size m, Size n, Size k, Size gap, bool ad
     if (expected.empty() && on_host)
       for (Size i = 0; i < m; ++i)
         for (Size j = 0; j < n; ++j) expected.push_back(element(product, i, j));
-    detail::multiply_in_order(product, kernel, memory);
+    detail::multiply_in_order(product, kernels, memory);
     Kokkos::deep_copy(result, c);
     if (expected.empty()) expected = to_host(result);
     ASSERT_EQ(std::memcmp(to_host(result).data(), expected.data(), expected.size() * sizeof(C)), 0);

@@ -156,15 +156,4 @@ BlasStatus start_blas(int threads) {
   return status;
 }
 
-OneBlasThread::OneBlasThread(bool applies) {
-  const BlasThreads& blas = blas_threads();
-  if (!applies || blas.get == nullptr || blas.get() == 1) return;
-  before_ = blas.get();
-  blas.set(1);
-}
-
-OneBlasThread::~OneBlasThread() {
-  if (before_ > 0) blas_threads().set(before_);
-}
-
 }  // namespace tessera

@@ -36,17 +36,4 @@ struct BlasStatus {
 /// (out_of_memory) if OpenBLAS would not get its buffers.
 BlasStatus start_blas(int threads);
 
-/// Makes OpenBLAS, MKL or BLIS use one thread as long as it lives, if `applies`, whatever variables
-/// say. Threads split a product into blocks whose bits differ.
-class OneBlasThread {
- public:
-  explicit OneBlasThread(bool applies);
-  OneBlasThread(const OneBlasThread&) = delete;
-  OneBlasThread& operator=(const OneBlasThread&) = delete;
-  ~OneBlasThread();
-
- private:
-  int before_ = 0;  ///< 0: nothing was changed
-};
-
 }  // namespace tessera

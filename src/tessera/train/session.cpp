@@ -6,7 +6,6 @@
 #include <tessera/base/allocation_tracker.hpp>
 #include <tessera/comm/agree.hpp>
 #include <tessera/optim/schedule.hpp>
-#include <tessera/process/blas_check.hpp>
 #include <tessera/process/progress.hpp>
 #include <tessera/train/session.hpp>
 
@@ -94,7 +93,6 @@ void TrainingSession<T>::make(const MakeData& make) {
 template <class T>
 void TrainingSession<T>::step(Size batch) {
   const double rate = learning_rate_at(training_.schedule, training_.learning_rate, steps_);
-  const OneBlasThread one_thread(plan_.input.numerics.reproducible);
   engine_->step(data().batch(batch, steps_ / data().num_batches()), batch, rate);
   ++steps_;
   ++(batch + 1 == data().num_batches() ? last_steps_since_ : since_.steps);
@@ -205,7 +203,6 @@ bool TrainingSession<T>::validates_after(Size epoch) const {
 template <class T>
 Validation TrainingSession<T>::validate() {
   const Activity activity("validating");
-  const OneBlasThread one_thread(plan_.input.numerics.reproducible);
   const Size first_slot = plan_.steps_per_epoch();
   for (Size k = 0; k < data_->validation->num_batches(); ++k)
     engine_->evaluate(data_->validation->batch(k), first_slot + k, {});

@@ -6,11 +6,11 @@
 namespace tessera::detail {
 
 template <class T>
-void chain_avx2(const ChainTile<T>& tile) {
-  multiply_tile(tile);
+ChainKernels<T> avx2_kernels() {
+  return {multiply_tile<T>, transpose<T>};
 }
-template void chain_avx2(const ChainTile<float>&);
-template void chain_avx2(const ChainTile<double>&);
+template ChainKernels<float> avx2_kernels();
+template ChainKernels<double> avx2_kernels();
 
 }  // namespace tessera::detail
 

@@ -6,11 +6,11 @@
 namespace tessera::detail {
 
 template <class T>
-void chain_avx512(const ChainTile<T>& tile) {
-  multiply_tile(tile);
+ChainKernels<T> avx512_kernels() {
+  return {multiply_tile<T>, transpose<T>};
 }
-template void chain_avx512(const ChainTile<float>&);
-template void chain_avx512(const ChainTile<double>&);
+template ChainKernels<float> avx512_kernels();
+template ChainKernels<double> avx512_kernels();
 
 }  // namespace tessera::detail
 

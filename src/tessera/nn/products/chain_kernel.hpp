@@ -6,6 +6,7 @@
 #if defined(__FMA__)
 
 #include <immintrin.h>
+#include <utility>
 
 #include <tessera/nn/products/chain_tile.hpp>
 
@@ -75,6 +76,48 @@ void multiply_tile(const ChainTile<T>& tile) {
   for (Size column = 0; column < tile.columns; column += 2 * Lanes<T>::count)
     for (Size row = 0; row < tile.rows; row += most_rows)
       sums_of_rows(tile, row, column, tile.rows - row);
+}
+
+/// Exchanges the lanes with bit `step` of a for those without it of b.
+template <class T, int step, int... lane>
+void exchange(typename Lanes<T>::V& a, typename Lanes<T>::V& b,
+              std::integer_sequence<int, lane...>) {
+  constexpr int lanes = Lanes<T>::count;
+  const auto first = a;
+  a = __builtin_shufflevector(first, b, ((lane & step) != 0 ? lanes + lane - step : lane)...);
+  b = __builtin_shufflevector(first, b, ((lane & step) != 0 ? lanes + lane : lane + step)...);
+}
+
+template <class T, int step = 1>
+void transpose_square(typename Lanes<T>::V (&rows)[Lanes<T>::count]) {
+  constexpr int lanes = Lanes<T>::count;
+#pragma GCC unroll 16
+  for (int r = 0; r < lanes; ++r)
+    if ((r & step) == 0)
+      exchange<T, step>(rows[r], rows[r + step], std::make_integer_sequence<int, lanes>());
+  if constexpr (2 * step < lanes) transpose_square<T, 2 * step>(rows);
+}
+
+template <class T>
+void transpose(const T* from, Size next, Size columns, Size terms, T* to) {
+  using At = typename Lanes<T>::At;
+  constexpr Size lanes = Lanes<T>::count;
+  for (Size t = 0; t < terms; t += lanes)
+    for (Size j = 0; j < columns; j += lanes) {
+      const T* const first = from + j * next + t;
+      T* const out = to + t * tile_columns<T> + j;
+      if (j + lanes <= columns && t + lanes <= terms) {
+        typename Lanes<T>::V rows[lanes];
+        for (Size r = 0; r < lanes; ++r) rows[r] = *reinterpret_cast<const At*>(first + r * next);
+        transpose_square<T>(rows);
+        for (Size r = 0; r < lanes; ++r)
+          *reinterpret_cast<At*>(out + r * tile_columns<T>) = rows[r];
+      } else {
+        for (Size r = 0; r < lanes && j + r < columns; ++r)
+          for (Size l = 0; l < lanes && t + l < terms; ++l)
+            out[l * tile_columns<T> + r] = first[r * next + l];
+      }
+    }
 }
 
 }  // namespace

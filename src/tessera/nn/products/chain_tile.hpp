@@ -25,10 +25,19 @@ struct ChainTile {
   bool continues;
 };
 
-/// The code for the vectors of AVX2 with FMA and of AVX-512. T: float or double. x86 only.
+/// The code of a processor. T: float or double.
 template <class T>
-void chain_avx2(const ChainTile<T>& tile);
+struct ChainKernels {
+  void (*multiply)(const ChainTile<T>& tile);
+  /// Copies element (j, t) of `columns` rows, which lie `next` apart, to (t, j) of a panel of
+  /// `terms` rows of tile_columns elements.
+  void (*transpose)(const T* from, Size next, Size columns, Size terms, T* to);
+};
+
+/// For the vectors of AVX2 with FMA, and of AVX-512; x86 only.
 template <class T>
-void chain_avx512(const ChainTile<T>& tile);
+ChainKernels<T> avx2_kernels();
+template <class T>
+ChainKernels<T> avx512_kernels();
 
 }  // namespace tessera::detail

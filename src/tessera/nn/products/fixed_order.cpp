@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
-#include <utility>
+#include <type_traits>
 
 #include <tessera/base/error.hpp>
 #include <tessera/base/for_each.hpp>
-#include <tessera/base/pair_tree.hpp>
 #include <tessera/nn/products/fixed_order.hpp>
 
 namespace tessera::detail {
@@ -12,8 +11,8 @@ namespace {
 
 /// c = sum + beta c
 template <class C, class Sum>
-KOKKOS_FORCEINLINE_FUNCTION void store_sum(Sum sum, Sum beta, C* c) {
-  *c = static_cast<C>(beta == 0 ? sum : sum + beta * static_cast<Sum>(*c));
+KOKKOS_FORCEINLINE_FUNCTION void store_sum(Sum sum, Sum beta, C& c) {
+  c = static_cast<C>(beta == 0 ? sum : sum + beta * static_cast<Sum>(c));
 }
 
 /// Computes an element of C.
@@ -26,25 +25,28 @@ struct OneElement {
     const Size i = element / p.n, j = element % p.n;
     Sum nodes[32], sum = -Sum(0);
     for (Size block = 0; block < p.sums.own.count; ++block) {
-      sum = chain(i, j, p.sums.terms(block));
+      const Range terms = p.sums.terms(block);
+      sum = 0;
+      for (Size t = 0; t < p.sums.outer * terms.count; ++t) {
+        const Size k = t / terms.count * p.sums.run() + terms.begin + t % terms.count;
+        sum = Kokkos::fma(widened(*p.a.at(i, k), p.rounds), widened(*p.b.at(k, j), p.rounds), sum);
+      }
       Size level = 0;
       for (; (block >> level & 1) != 0; ++level) sum = nodes[level] + sum;
       nodes[level] = sum;
     }
-    store_sum(sum, p.beta, p.c.at(i, j));
-  }
-
- private:
-  KOKKOS_INLINE_FUNCTION Sum chain(Size i, Size j, Range terms) const {
-    Sum sum = 0;
-    for (Size outer = 0; outer < p.sums.outer; ++outer)
-      for (Size t = terms.begin; t < terms.end(); ++t) {
-        const Size k = outer * p.sums.run() + t;
-        sum = Kokkos::fma(widened(*p.a.at(i, k), p.rounds), widened(*p.b.at(k, j), p.rounds), sum);
-      }
-    return sum;
+    store_sum(sum, p.beta, *p.c.at(i, j));
   }
 };
+
+/// Calls f(i) for i in [0, n), on the calling thread if threads would not help.
+template <class F>
+void for_parts(const std::string& label, Size n, Size work, const F& f) {
+  with_space_for(work, [&](const auto& space) {
+    if (space.concurrency() > 1) return Kokkos::parallel_for(label, range_policy(space, n), f);
+    for (Size i = 0; i < n; ++i) f(i);
+  });
+}
 
 /// Multiplies on the threads of a host, in tiles of blocks of C.
 template <class T, class C>
@@ -53,20 +55,20 @@ class InTiles {
   using Sum = StateOf<T>;
   static constexpr Size width = tile_columns<Sum>;
 
-  InTiles(const FixedOrderProduct<T, C>& product, TileKernel<Sum> kernel,
+  InTiles(const FixedOrderProduct<T, C>& product, const ChainKernels<Sum>& kernels,
           const ProductMemory<Sum>& memory)
       : p_(oriented(product)),
-        kernel_(kernel),
+        kernels_(kernels),
         left_(memory.left.data()),
         right_(memory.right.data()),
         result_(memory.result.data()) {}
 
   void multiply() const {
-    for (Size j = 0; j < p_.n; j += fixed_order_side)
-      for (Size i = 0; i < p_.m; i += fixed_order_side)
+    constexpr Size side = fixed_order_side;
+    for (Size j = 0; j < p_.n; j += side)
+      for (Size i = 0; i < p_.m; i += side)
         for (Size block = 0; block < p_.sums.own.count; ++block)
-          multiply_block({i, std::min(fixed_order_side, p_.m - i)},
-                         {j, std::min(fixed_order_side, p_.n - j)}, block);
+          multiply_block({i, std::min(side, p_.m - i)}, {j, std::min(side, p_.n - j)}, block);
   }
 
  private:
@@ -77,49 +79,45 @@ class InTiles {
     bool is_first, is_last;  ///< of the chains of the block
   };
 
-  /// Returns the time of a product, in passes over a column: tiles compute whole vectors of
-  /// columns, and copies of a B whose columns are not adjacent take long.
-  static Size time_of(Size m, Size n, Size column) {
-    return (n + width - 1) / width * width * (m + (column == 1 ? 2 : 16));
+  /// Returns the time of a product in some unit: tiles have whole vectors of columns, and columns
+  /// that are not adjacent take time where B is copied and C is stored.
+  static Size time_of(const FixedOrderProduct<T, C>& p) {
+    const Size columns = (p.n + width - 1) / width * width;
+    return columns * p.k * (p.m + (p.b.column == 1 ? 2 : 8)) +
+           p.m * p.n * (p.c.column == 1 ? 4 : 64);
   }
   /// Returns the product or, if it is faster, its transpose.
   static FixedOrderProduct<T, C> oriented(const FixedOrderProduct<T, C>& p) {
-    if (time_of(p.m, p.n, p.b.column) <= time_of(p.n, p.m, p.a.row)) return p;
-    return {p.n,    p.m,      p.k,   p.b.transposed(), p.a.transposed(), p.c.transposed(),
-            p.beta, p.rounds, p.sums};
+    const FixedOrderProduct<T, C> other{
+        p.n,    p.m,      p.k,   p.b.transposed(), p.a.transposed(), p.c.transposed(),
+        p.beta, p.rounds, p.sums};
+    return time_of(other) < time_of(p) ? other : p;
   }
 
   void multiply_block(Range rows, Range columns, Size block) const {
     const Range of = p_.sums.terms(block);
-    const Size of_run = (of.count + fixed_order_terms - 1) / fixed_order_terms,
-               passes = std::max<Size>(1, p_.sums.outer * of_run);
+    const Size in_run = (of.count + fixed_order_terms - 1) / fixed_order_terms,
+               passes = p_.sums.outer * in_run;
+    if (passes == 0) multiply({rows, columns, {0, 0}, block, true, true});
     for (Size i = 0; i < passes; ++i) {
-      Range terms{0, 0};
-      if (p_.k > 0) {
-        const Size before = i % of_run * fixed_order_terms;
-        terms = {i / of_run * p_.sums.run() + of.begin + before,
-                 std::min(fixed_order_terms, of.count - before)};
-      }
+      const Size before = i % in_run * fixed_order_terms;
+      const Range terms{i / in_run * p_.sums.run() + of.begin + before,
+                        std::min(fixed_order_terms, of.count - before)};
       multiply({rows, columns, terms, block, i == 0, i + 1 == passes});
     }
   }
 
   void multiply(const Pass& pass) const {
     const InTiles self = *this;
-    const Size terms = pass.terms.count, rows = pass.rows.count, columns = pass.columns.count,
+    const Size rows = pass.rows.count, columns = pass.columns.count, terms = pass.terms.count,
                across = (columns + width - 1) / width, down = (rows + tile_rows - 1) / tile_rows;
-    if (terms > 0 && !in_place(pass, across * width - width))
-      for_each(
-          "tessera::product_columns"_label, across,
-          [=](Size j) { self.copy_columns(pass, j * width); }, terms * columns);
+    for_parts("tessera::product_columns"_label, across, terms * columns,
+              [=](Size j) { self.copy_columns(pass, j * width); });
     if (converts())
-      for_each(
-          "tessera::product_rows"_label, p_.a.column == 1 ? rows : terms,
-          [=](Size i) { self.copy_rows(pass, i); }, terms * rows);
-    for_each(
-        "tessera::product_tiles"_label, across * down,
-        [=](Size tile) { self.multiply_tile(pass, tile, across, down); },
-        terms * rows * columns / 8);
+      for_parts("tessera::product_rows"_label, p_.a.column == 1 ? rows : terms, terms * rows,
+                [=](Size i) { self.copy_row(pass, i); });
+    for_parts("tessera::product_tiles"_label, across * down, terms * rows * columns / 8,
+              [=](Size tile) { self.multiply_tile(pass, tile, across, down); });
   }
 
   bool converts() const { return !std::is_same_v<T, Sum> || p_.rounds; }
@@ -138,26 +136,23 @@ class InTiles {
     Sum* const to = right_ + column * terms;
     const bool rounds = p_.rounds;
     if (count < width) std::fill_n(to, terms * width, Sum(0));
-    if (next == 1 && count == width) {
+    if constexpr (std::is_same_v<T, Sum>)
+      if (row == 1 && !rounds) return kernels_.transpose(from, next, count, terms, to);
+    const auto copy = [=](Size columns_of, Size distance) {
       for (Size t = 0; t < terms; ++t)
-        for (Size j = 0; j < width; ++j) to[t * width + j] = widened(from[t * row + j], rounds);
-      return;
-    }
-    constexpr Size lines = 16;  // of terms, which stay in the first cache
-    for (Size begin = 0; begin < terms; begin += lines)
-      for (Size j = 0; j < count; ++j)
-        for (Size t = begin; t < std::min(begin + lines, terms); ++t)
-          to[t * width + j] = widened(from[t * row + j * next], rounds);
+        for (Size j = 0; j < columns_of; ++j)
+          to[t * width + j] = widened(from[t * row + j * distance], rounds);
+    };
+    if (next == 1 && count == width) return copy(width, 1);
+    copy(count, next);
   }
   /// Copies a row of A as it is stored.
-  void copy_rows(const Pass& pass, Size i) const {
+  void copy_row(const Pass& pass, Size i) const {
     const bool straight = p_.a.column == 1;
     const Size count = straight ? pass.terms.count : pass.rows.count;
     const T* const from =
         p_.a.at(pass.rows.begin, pass.terms.begin) + i * (straight ? p_.a.row : p_.a.column);
-    Sum* const to = left_ + i * count;
-    const bool rounds = p_.rounds;
-    for (Size j = 0; j < count; ++j) to[j] = widened(from[j], rounds);
+    for (Size j = 0; j < count; ++j) left_[i * count + j] = widened(from[j], p_.rounds);
   }
 
   /// Adds the terms of a pass to a tile. Then joins its blocks and stores it, if they are complete.
@@ -188,28 +183,26 @@ class InTiles {
         tile.b = p_.b.at(pass.terms.begin, pass.columns.begin + column), tile.b_term = p_.b.row;
     }
     tile.a += row * tile.a_row;
-    kernel_(tile);
+    kernels_.multiply(tile);
     if (!pass.is_last) return;
     join_complete_nodes({pass.block, 1}, [&](Size to, Size from) {
       for (Size r = 0; r < rows; ++r)
         for (Size j = r * width; j < r * width + columns; ++j) node(to)[j] += node(from)[j];
     });
     if (pass.block + 1 < p_.sums.own.count) return;
-    for (Size r = 0; r < rows; ++r)
-      store_row(node(0) + r * width, columns,
-                p_.c.at(pass.rows.begin + row + r, pass.columns.begin + column));
-  }
-  void store_row(const Sum* sums, Size columns, C* c) const {
+    const Sum* const sums = node(0);
     const Sum beta = p_.beta;
-    const Size next = p_.c.column;
-    if (next == 1)
-      for (Size j = 0; j < columns; ++j) store_sum(sums[j], beta, c + j);
-    else
-      for (Size j = 0; j < columns; ++j) store_sum(sums[j], beta, c + j * next);
+    for (Size r = 0; r < rows; ++r) {
+      C* const c = p_.c.at(pass.rows.begin + row + r, pass.columns.begin + column);
+      const auto store = [=](Size next) {
+        for (Size j = 0; j < columns; ++j) store_sum(sums[r * width + j], beta, c[j * next]);
+      };
+      p_.c.column == 1 ? store(1) : store(p_.c.column);
+    }
   }
 
   FixedOrderProduct<T, C> p_;
-  TileKernel<Sum> kernel_;
+  ChainKernels<Sum> kernels_;
   Sum *left_, *right_, *result_;
 };
 
@@ -220,43 +213,42 @@ void check(bool is_right, const char* what) {
 }  // namespace
 
 template <class T>
-std::vector<TileKernel<T>> tile_kernels() {
-  std::vector<TileKernel<T>> kernels;
+std::vector<ChainKernels<T>> chain_kernels() {
+  std::vector<ChainKernels<T>> kernels;
 #if defined(__x86_64__) && !defined(__CUDACC__)
-  if (on_host && __builtin_cpu_supports("avx512f")) kernels.push_back(chain_avx512<T>);
+  if (on_host && __builtin_cpu_supports("avx512f")) kernels.push_back(avx512_kernels<T>());
   if (on_host && __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"))
-    kernels.push_back(chain_avx2<T>);
+    kernels.push_back(avx2_kernels<T>());
 #endif
-  kernels.push_back(nullptr);
+  kernels.push_back({});
   return kernels;
 }
-template std::vector<TileKernel<float>> tile_kernels();
-template std::vector<TileKernel<double>> tile_kernels();
 
 template <class T, class C>
-void multiply_in_order(const FixedOrderProduct<T, C>& product, TileKernel<StateOf<T>> kernel,
+void multiply_in_order(const FixedOrderProduct<T, C>& product,
+                       const ChainKernels<StateOf<T>>& kernels,
                        const ProductMemory<StateOf<T>>& memory) {
   FixedOrderProduct<T, C> p = product;
   if (p.sums.n == 0) p.sums = {.n = p.k};
-  const Size own = p.sums.own.count;
+  const Size own = p.sums.own.count, elements = p.m * p.n;
   check(own == 0 || is_power_of_two(own), "the blocks of a sum are no power of two");
   check(p.k == p.sums.outer * p.sums.run(), "the sums are not those of the blocks");
-  const Size elements = p.m * p.n;
+  if (elements == 0) return;
   if constexpr (on_host)
-    if (kernel != nullptr && own > 0 && elements > 0) {
+    if (kernels.multiply != nullptr && own > 0) {
       const MatmulScratch needs =
           fixed_order_scratch(p.m, p.n, p.k, !std::is_same_v<T, StateOf<T>> || p.rounds, own);
-      check(needs.left <= static_cast<Size>(memory.left.extent(0)) &&
-                needs.right <= static_cast<Size>(memory.right.extent(0)) &&
-                needs.result <= static_cast<Size>(memory.result.extent(0)),
+      const auto fits = [](Size n, const auto& v) { return n <= static_cast<Size>(v.extent(0)); };
+      check(fits(needs.left, memory.left) && fits(needs.right, memory.right) &&
+                fits(needs.result, memory.result),
             "an operand needs more scratch memory");
-      return InTiles<T, C>(p, kernel, memory).multiply();
+      return InTiles<T, C>(p, kernels, memory).multiply();
     }
   for_each("tessera::product"_label, elements, OneElement<T, C>{p}, elements * p.k);
 }
 
-#define TESSERA_INSTANTIATE(T, C)                                                         \
-  template void multiply_in_order(const FixedOrderProduct<T, C>&, TileKernel<StateOf<T>>, \
+#define TESSERA_INSTANTIATE(T, C)                                                                  \
+  template void multiply_in_order(const FixedOrderProduct<T, C>&, const ChainKernels<StateOf<T>>&, \
                                   const ProductMemory<StateOf<T>>&);
 TESSERA_INSTANTIATE(float, float)
 TESSERA_INSTANTIATE(double, double)
@@ -265,5 +257,7 @@ TESSERA_INSTANTIATE(BFloat16, float)
 TESSERA_INSTANTIATE(Float16, Float16)
 TESSERA_INSTANTIATE(Float16, float)
 #undef TESSERA_INSTANTIATE
+template std::vector<ChainKernels<float>> chain_kernels();
+template std::vector<ChainKernels<double>> chain_kernels();
 
 }  // namespace tessera::detail

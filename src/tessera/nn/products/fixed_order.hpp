@@ -46,13 +46,10 @@ KOKKOS_FORCEINLINE_FUNCTION StateOf<T> widened(T x, bool rounds) {
   return sum;
 }
 
+/// Returns the kernels that this processor can run, the fastest first. Those at the end are null
+/// and stand for one element after another. Devices have no others.
 template <class T>
-using TileKernel = void (*)(const ChainTile<T>& tile);
-
-/// Returns the kernels that this processor can run, the fastest first, and at last null, which
-/// computes one element after another. Devices have only that.
-template <class T>
-std::vector<TileKernel<T>> tile_kernels();
+std::vector<ChainKernels<T>> chain_kernels();
 
 /// Memory for fixed_order_scratch().
 template <class T>
@@ -62,7 +59,8 @@ struct ProductMemory {
 
 /// Throws Error (usage) if the blocks are not those of k, or if there is too little memory.
 template <class T, class C>
-void multiply_in_order(const FixedOrderProduct<T, C>& product, TileKernel<StateOf<T>> kernel,
+void multiply_in_order(const FixedOrderProduct<T, C>& product,
+                       const ChainKernels<StateOf<T>>& kernels,
                        const ProductMemory<StateOf<T>>& memory);
 
 }  // namespace tessera::detail

@@ -174,7 +174,7 @@ void Gemm<T>::operator()(Trans trans_a, Trans trans_b, const Matrix<const T>& a,
   check_shapes(op_a, op_b, out);
   const bool is_tf32 = precision_ == MatmulPrecision::tf32;
   if (fixed_order_) {
-    static const detail::TileKernel<Sum> fastest = detail::tile_kernels<Sum>().front();
+    static const detail::ChainKernels<Sum> fastest = detail::chain_kernels<Sum>().front();
     return detail::multiply_in_order<T, C>(
         {out.rows, out.cols, op_a.cols, operand(trans_a, a), operand(trans_b, b),
          operand(Trans::no, c), beta, is_tf32, sums},
