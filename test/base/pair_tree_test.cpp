@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <map>
 #include <string>
 #include <vector>
 
@@ -10,58 +9,67 @@
 namespace tessera {
 namespace {
 
-/// Returns the sum of the places in `runs` as text: "((0+1)+(2+3))".
-std::string tree_of(const std::vector<Range>& runs) {
-  std::map<Size, std::string> open;
-  for (const Range& run : runs) {
-    open[run.begin] = std::to_string(run.begin);
-    join_complete_nodes(run, [&](Size to, Size from) {
-      open[to] = "(" + open.at(to) + "+" + open.at(from) + ")";
-      open.erase(from);
+using Rows = std::vector<std::string>;
+
+/// Returns the rows of a run of places, whose nodes are pushed one by one: {"1", "(2+3)"}.
+Rows rows_of(Size begin, const std::vector<Size>& nodes) {
+  Rows rows;
+  Size place = begin;
+  for (const Size count : nodes) {
+    EXPECT_EQ(nodes_in({begin, place - begin}), static_cast<Size>(rows.size()));
+    rows.push_back(std::to_string(place));
+    join_rows(begin, {place, count}, [&](Size lower, Size upper) {
+      EXPECT_EQ(upper + 1, static_cast<Size>(rows.size()));
+      rows[lower] = "(" + rows[lower] + "+" + rows[upper] + ")";
+      rows.pop_back();
     });
+    place += count;
   }
-  return open.size() == 1 ? open.at(0) : "incomplete";
+  return rows;
 }
 
 TEST(PairTree, AddsPairsAndThenPairsOfPairs) {
-  EXPECT_EQ(tree_of({{0, 1}}), "0");
-  EXPECT_EQ(tree_of({{0, 1}, {1, 1}, {2, 1}, {3, 1}}), "((0+1)+(2+3))");
-  EXPECT_EQ(tree_of({{0, 1}, {1, 1}, {2, 1}, {3, 1}, {4, 1}, {5, 1}, {6, 1}, {7, 1}}),
-            "(((0+1)+(2+3))+((4+5)+(6+7)))");
-  EXPECT_EQ(tree_of({{0, 2}, {2, 1}, {3, 1}, {4, 4}}), "((0+(2+3))+4)");
-  EXPECT_EQ(tree_of({{0, 1}, {1, 1}, {2, 1}}), "incomplete");
+  EXPECT_EQ(rows_of(0, {1}), Rows{"0"});
+  EXPECT_EQ(rows_of(0, {1, 1, 1, 1}), Rows{"((0+1)+(2+3))"});
+  EXPECT_EQ(rows_of(0, {1, 1, 1, 1, 1, 1, 1, 1}), Rows{"(((0+1)+(2+3))+((4+5)+(6+7)))"});
+  EXPECT_EQ(rows_of(0, {2, 1, 1, 4}), Rows{"((0+(2+3))+4)"});
 }
 
-TEST(PairTree, OpenNodesHaveDifferentLevels) {
-  for (const Size places : {1, 2, 8, 64}) {
-    std::map<Size, Size> at_level;  // open nodes but the first
-    for (Size place = 0; place < places; ++place) {
-      if (place > 0) {
-        ASSERT_LT(level_of_node(place), tree_levels(places));
-        ASSERT_EQ(at_level.count(level_of_node(place)), 0u) << place;
-        at_level[level_of_node(place)] = place;
-      }
-      join_complete_nodes({place, 1},
-                          [&](Size, Size from) { at_level.erase(level_of_node(from)); });
+TEST(PairTree, ARunIsItsLargestNodes) {
+  EXPECT_EQ(rows_of(1, {1, 1, 1, 1}), (Rows{"1", "(2+3)", "4"}));
+  EXPECT_EQ(rows_of(3, {1, 1, 1, 1, 1}), (Rows{"3", "((4+5)+(6+7))"}));
+  EXPECT_EQ(largest_nodes({1, 4}), (std::vector<Range>{{1, 1}, {2, 2}, {4, 1}}));
+  EXPECT_EQ(largest_nodes({6, 10}), (std::vector<Range>{{6, 2}, {8, 8}}));
+  for (Size begin = 0; begin < 16; ++begin)
+    for (Size count = 0; begin + count <= 16; ++count) {
+      std::vector<Range> stack;
+      for (Size place = begin; place < begin + count; ++place) push_node(stack, {place, 1});
+      EXPECT_EQ(stack, largest_nodes({begin, count}));
+      EXPECT_EQ(nodes_in({begin, count}), static_cast<Size>(stack.size()));
     }
-    EXPECT_TRUE(at_level.empty());
-  }
+}
+
+TEST(PairTree, NodesThatAreNoNeighboursWaitForThoseBetween) {
+  std::vector<Range> stack;
+  EXPECT_EQ(push_node(stack, {0, 1}), 0);
+  EXPECT_EQ(push_node(stack, {2, 1}), 0);
+  EXPECT_EQ(push_node(stack, {3, 1}), 1);
+  EXPECT_EQ(stack, (std::vector<Range>{{0, 1}, {2, 2}}));
 }
 
 TEST(PairTree, GrainsOfAllPartsAreThoseOfTheWhole) {
   for (const Size n : {0, 1, 5, 13, 29, 64})
     for (const Size grains : {1, 2, 8, 16})
-      for (Size parts = 1; parts <= grains; parts *= 2) {
+      for (Size parts = 1; parts <= grains + 2; ++parts) {
         Size end = 0;
         for (Size part = 0; part < parts; ++part) {
-          const Range own = split_in_grains(n, grains, parts, part);
+          const Range run = balanced_split(grains, parts, part), own = items_of(n, grains, run);
           EXPECT_EQ(own.begin, end);
           end = own.end();
           // A part's own grains are a balanced split of it.
-          const Size each = grains / parts;
-          for (Size g = 0; g < each; ++g)
-            EXPECT_EQ(balanced_split(own.count, each, g).count,
-                      balanced_split(n, grains, part * each + g).count);
+          for (Size g = 0; g < run.count; ++g)
+            EXPECT_EQ(balanced_split(own.count, run.count, g).count,
+                      balanced_split(n, grains, run.begin + g).count);
         }
         EXPECT_EQ(end, n);
       }

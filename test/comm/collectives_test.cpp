@@ -250,7 +250,7 @@ Vector<T> terms(Size n, int rank, Size first = 0) {
   });
 }
 
-/// The sum of terms() over ranks [begin, begin + count), a power of two, as a tree.
+/// The sum of terms() over places [begin, begin + count), a power of two, as a tree.
 template <class T>
 std::vector<T> tree_sum(Size n, int begin, int count, Size first = 0) {
   if (count == 1) return to_host(terms<T>(n, begin, first));
@@ -260,40 +260,103 @@ std::vector<T> tree_sum(Size n, int begin, int count, Size first = 0) {
   return sum;
 }
 
+/// The sums of nodes as rows, and room for so many.
+template <class T>
+Vector<T> rows_of(const std::vector<Range>& nodes, Size n, Size stride, Size room) {
+  std::vector<std::vector<T>> sums;
+  for (const Range& node : nodes)
+    sums.push_back(tree_sum<T>(n, static_cast<int>(node.begin), static_cast<int>(node.count)));
+  return make_vector<T>(room * stride, [&](Size i) {
+    const auto row = static_cast<std::size_t>(i / stride);
+    return row < sums.size() && i % stride < n ? sums[row][i % stride] : T(7);
+  });
+}
+
+/// Sums what ranks have in these nodes, in all calls. `together`: the nodes of all of them.
+template <class T>
+void expect_tree(const Communicator& any_order, const std::vector<std::vector<Range>>& nodes,
+                 const std::vector<Range>& together, Size n) {
+  const auto own_rows = static_cast<Size>(nodes[any_order.rank()].size()),
+             rows = static_cast<Size>(together.size()), room = std::max(own_rows, rows),
+             stride = n + 3;
+  const Range own = balanced_split(n, any_order.size(), any_order.rank());
+  const Communicator ranks = any_order.in_tree({nodes, stride, stride});
+  const auto make = [&] { return rows_of<T>(nodes[any_order.rank()], n, stride, room); };
+  const auto first = [&](const Vector<T>& of) {
+    return Kokkos::subview(of, std::pair(Size{0}, n));
+  };
+  const auto expect_share = [&](const Vector<T>& sums, Size begin) {
+    for (Size row = 0; row < rows; ++row) {
+      const Range& node = together[row];
+      const auto sum = tree_sum<T>(n, static_cast<int>(node.begin), static_cast<int>(node.count));
+      EXPECT_EQ(part(to_host(sums), {row * stride + begin, own.count}), part(sum, own)) << row;
+    }
+  };
+  const Vector<T> in_place = make(), whole = make(), share("share", room * stride);
+  ranks.reduce_scatter(first(in_place));
+  expect_share(in_place, own.begin);
+  ranks.reduce_scatter(first(whole), Kokkos::subview(share, std::pair(Size{0}, own.count)));
+  expect_share(share, 0);
+  if (rows > 1) return;
+  const Vector<T> all = make(), started = make();
+  const auto before = ranks.ledger().axis("world")[0].payload_bytes;
+  ranks.all_reduce(first(all));
+  if (any_order.size() > 1) {
+    EXPECT_EQ(ranks.ledger().axis("world")[0].payload_bytes - before,
+              own_rows * n * static_cast<Size>(sizeof(T)));
+  }
+  for (Request request = ranks.iall_reduce(first(started)); !request.test();) {
+  }
+  const auto sum = tree_sum<T>(n, 0, static_cast<int>(together[0].count));
+  for (const auto& v : {all, started}) EXPECT_EQ(part(to_host(v), {0, n}), sum) << n;
+}
+
 template <class T>
 class SumsInATree : public testing::Test {};
 using RealTypes = testing::Types<float, double>;
 TYPED_TEST_SUITE(SumsInATree, RealTypes);
 
-TYPED_TEST(SumsInATree, HaveTheirBitsInAllCalls) {
+TYPED_TEST(SumsInATree, HaveTheirBitsWithAnyNumberOfRanks) {
   using T = TypeParam;
   for_all_ways([](const Communicator& any_order, Size shortest) {
-    if (!is_power_of_two(any_order.size())) {
-      test::expect_contains(test::message_of([&] { any_order.in_tree(); }), "power of two");
-      return;
+    const Size n = shortest == 64 ? 4099 : shortest, size = any_order.size();
+    for (const Size places : {1, 4, 16}) {  // with more ranks than places, some have none
+      std::vector<std::vector<Range>> nodes;
+      for (Size rank = 0; rank < size; ++rank)
+        nodes.push_back(largest_nodes(balanced_split(places, size, rank)));
+      expect_tree<T>(any_order, nodes, {{0, places}}, n);
     }
-    const Communicator world = any_order.in_tree();
-    const Size n = shortest == 64 ? 4099 : shortest;
-    const std::vector<T> expected = tree_sum<T>(n, 0, world.size());
-    const Vector<T> all = terms<T>(n, world.rank()), started = terms<T>(n, world.rank()),
-                    share = terms<T>(n, world.rank());
-    world.all_reduce(all);
-    for (Request request = world.iall_reduce(started); !request.test();) {
+    // A run that is no whole tree, and parts that are no runs.
+    std::vector<std::vector<Range>> some, halves;
+    for (Size rank = 0; rank < size; ++rank) {
+      const Range run = balanced_split(12, size, rank);
+      some.push_back(largest_nodes({1 + run.begin, run.count}));
+      halves.push_back({{rank, 1}, {2 * size - 1 - rank, 1}});
+      if (size == 1) halves = {{{0, 2}}};
     }
-    for (const auto& v : {all, started}) EXPECT_EQ(to_host(v), expected) << n;
-    world.reduce_scatter(share);
-    const Range own_share = balanced_split(n, world.size(), world.rank());
-    EXPECT_EQ(part(to_host(share), own_share), part(expected, own_share)) << n;
-    // Other orders give other bits, so they would be found.
-    std::vector<T> chain(static_cast<std::size_t>(n));
-    for (int rank = 0; rank < world.size(); ++rank) {
-      const std::vector<T> one = to_host(terms<T>(n, rank));
-      std::transform(chain.begin(), chain.end(), one.begin(), chain.begin(), std::plus<>());
-    }
-    if (n > 64 && world.size() > 2) {
-      EXPECT_NE(chain, expected);
-    }
+    expect_tree<T>(any_order, some, largest_nodes({1, 12}), n);
+    expect_tree<T>(any_order, halves, largest_nodes({0, 2 * size}), n);
   });
+}
+
+TYPED_TEST(SumsInATree, HaveOneTermPerRankByDefault) {
+  using T = TypeParam;
+  const Communicator any_order = Communicator::world();
+  const Size n = 4099, places = Size{1} << tree_levels(any_order.size());
+  const Range own = balanced_split(places, any_order.size(), any_order.rank());
+  const Vector<T> v = rows_of<T>({own}, n, n, 1);
+  any_order.in_tree().all_reduce(v);
+  EXPECT_EQ(to_host(v), tree_sum<T>(n, 0, static_cast<int>(places)));
+  // Other orders give other bits, so they would be found.
+  std::vector<T> chain(static_cast<std::size_t>(n));
+  for (int place = 0; place < places; ++place) {
+    const std::vector<T> one = to_host(terms<T>(n, place));
+    std::transform(chain.begin(), chain.end(), one.begin(), chain.begin(), std::plus<>());
+  }
+  if (places > 2) {
+    EXPECT_NE(chain, to_host(v));
+  }
+  test::expect_contains(test::message_of([&] { any_order.in_tree(TreeTerms{}); }), "terms for");
 }
 
 /// Every rank completes the calls in another order, so their second parts begin in another order.

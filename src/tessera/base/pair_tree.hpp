@@ -4,45 +4,77 @@
 #include <algorithm>
 #include <bit>
 #include <cstdint>
+#include <vector>
 
 #include <tessera/base/split.hpp>
 
 namespace tessera {
 
-/// Sums whose order does not depend on who adds: a binary tree over the places 0 to 2^n - 1. Node p
-/// sums the places from p on that share p's bits above its lowest set bit; node 0 sums all. A node
-/// is complete once its last place is, and then joins the node at p without its lowest set bit.
+/// Sums whose order does not depend on who adds: a binary tree over the places 0 to 2^n - 1, which
+/// adds neighbours first. A node is a run of 2^k places that begins at a multiple of 2^k. The sum
+/// over any run of places is kept as its largest nodes, one row for each, in the order of places.
+/// The rows are a stack: a new node lies on top, and joins those below that it completes.
 
-/// Returns the lowest set bit of a place p > 0: the number of places that node p sums.
-constexpr Size places_of_node(Size p) { return p & -p; }
-/// Returns the number n of a node of 2^n places, p > 0. Open nodes of a tree differ in it, so it
-/// numbers the buffers that hold them.
-constexpr Size level_of_node(Size p) { return std::countr_zero(static_cast<std::uint64_t>(p)); }
-/// Returns the smallest n for which 2^n is at least this number of places.
-constexpr Size tree_levels(Size places) {
-  return std::bit_width(static_cast<std::uint64_t>(places > 1 ? places - 1 : 0));
-}
 constexpr bool is_power_of_two(Size n) {
   return n > 0 && std::has_single_bit(static_cast<std::uint64_t>(n));
 }
-
-/// Calls join(to, from) for the nodes that join others once the places `done` are complete, in the
-/// order of the additions. Places come in ascending order, in runs that are nodes themselves.
-template <class Join>
-void join_complete_nodes(Range done, const Join& join) {
-  for (Size node = done.begin; node > 0 && node + places_of_node(node) == done.end();) {
-    const Size next = node - places_of_node(node);
-    join(next, node);
-    node = next;
-  }
+/// Returns the smallest n for which 2^n is at least this number of places. The stack of all places
+/// has at most n + 1 rows.
+constexpr Size tree_levels(Size places) {
+  return std::bit_width(static_cast<std::uint64_t>(places > 1 ? places - 1 : 0));
 }
 
-/// Splits n items into `grains` balanced grains, and these into `parts` runs of equally many
-/// grains; `parts` divides `grains`. Returns the items of run `part`.
-constexpr Range split_in_grains(Size n, Size grains, Size parts, Size part) {
-  const Size each = grains / parts;
-  const Size begin = balanced_split(n, grains, part * each).begin;
-  return {begin, balanced_split(n, grains, (part + 1) * each - 1).end() - begin};
+/// Returns the largest node that a run of places, which is not empty, begins with.
+constexpr Range first_node(Range places) {
+  const auto most = static_cast<Size>(std::bit_floor(static_cast<std::uint64_t>(places.count)));
+  const Size aligned = places.begin & -places.begin;
+  return {places.begin, aligned > 0 && aligned < most ? aligned : most};
+}
+/// Returns the number of the largest nodes of a run of places. The node that begins at place m of a
+/// run from a on is pushed to row nodes_in({a, m - a}).
+constexpr Size nodes_in(Range places) {
+  Size nodes = 0;
+  for (; places.count > 0; ++nodes) {
+    const Range node = first_node(places);
+    places = {node.end(), places.count - node.count};
+  }
+  return nodes;
+}
+/// Returns the largest nodes of a run of places.
+inline std::vector<Range> largest_nodes(Range places) {
+  std::vector<Range> nodes;
+  while (places.count > 0) {
+    nodes.push_back(first_node(places));
+    places = {nodes.back().end(), places.count - nodes.back().count};
+  }
+  return nodes;
+}
+
+/// Calls join(lower, upper) for the rows that are added, lower += upper, once `node` has been
+/// pushed to the stack of the run of places from `begin` on.
+template <class Join>
+void join_rows(Size begin, Range node, const Join& join) {
+  const Size left = nodes_in({begin, node.end() - begin});
+  for (Size top = nodes_in({begin, node.begin - begin}); top >= left; --top) join(top - 1, top);
+}
+
+/// Pushes a node to a stack whose nodes need not be neighbours. Returns how many nodes it joins.
+inline Size push_node(std::vector<Range>& stack, Range node) {
+  Size joins = 0;
+  while (!stack.empty() && stack.back().end() == node.begin && stack.back().count == node.count &&
+         stack.back().begin % (2 * node.count) == 0) {
+    node = {stack.back().begin, 2 * node.count};
+    stack.pop_back();
+    ++joins;
+  }
+  stack.push_back(node);
+  return joins;
+}
+
+/// Returns the items of a run of blocks, if n items are split into `blocks` balanced blocks.
+constexpr Range items_of(Size n, Size blocks, Range run) {
+  const Size begin = balanced_split(n, blocks, run.begin).begin;
+  return {begin, balanced_split(n, blocks, run.end()).begin - begin};
 }
 
 /// Returns the number of blocks, at most `most`, into which nested_split() splits n items.

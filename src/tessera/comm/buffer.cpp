@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
 #include <cstddef>
 #include <cstring>
 
@@ -20,9 +21,7 @@ void copy_between(const Buffer& from, const Buffer& to, bool waits = true) {
   if (waits) space.fence("tessera::comm: copy");
 }
 
-}  // namespace
-
-void copy(const Buffer& from, const Buffer& to, bool waits) {
+void copy_row(const Buffer& from, const Buffer& to, bool waits) {
   if (from.count == 0 || from.data == to.data) return;
   if (from.host_accessible && to.host_accessible) {
     if (from.needs_fence || to.needs_fence) ExecSpace().fence("tessera::comm: copy");
@@ -34,6 +33,13 @@ void copy(const Buffer& from, const Buffer& to, bool waits) {
   } else {
     copy_between<MemSpace, MemSpace>(from, to, waits);
   }
+}
+
+}  // namespace
+
+void copy(const Buffer& from, const Buffer& to, bool waits) {
+  for (Size row = 0; row < std::min(from.rows, to.rows); ++row)
+    copy_row(from.slice(row * from.stride, from.count), to.slice(row * to.stride, to.count), waits);
 }
 
 }  // namespace tessera

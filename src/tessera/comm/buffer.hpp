@@ -8,7 +8,8 @@
 
 namespace tessera {
 
-/// A View as a transport sees it: `count` contiguous elements of one type.
+/// A View as a transport sees it: `count` contiguous elements of one type. In a sum in a tree it is
+/// the first of several such rows, or of none (TreeTerms).
 struct Buffer {
   void* data = nullptr;
   Size count = 0;
@@ -16,8 +17,10 @@ struct Buffer {
   bool host_accessible = true;
   bool contiguous = true;
   bool needs_fence = false;  ///< kernels that write it may still be running
+  Size rows = 1;
+  Size stride = 0;  ///< elements from one row to the next
 
-  Size bytes() const { return count * size_of(type); }
+  Size bytes() const { return count * size_of(type); }  ///< of a row
   /// Address of element `offset`.
   void* at(Size offset) const { return static_cast<char*>(data) + offset * size_of(type); }
   Buffer slice(Size offset, Size length) const {
@@ -44,8 +47,9 @@ Buffer buffer_of(const View& view) {
   return buffer;
 }
 
-/// Copies `from` to `to`, which has as many bytes, and waits, unless both are in device memory and
-/// the order of kernels is enough. Does nothing if both are the same memory.
+/// Copies `from` to `to`, which has as many bytes, or the rows that both have, and waits, unless
+/// both are in device memory and the order of kernels is enough. Does nothing if both are the same
+/// memory.
 void copy(const Buffer& from, const Buffer& to, bool waits = true);
 
 /// Returns whether the two have a byte in common.

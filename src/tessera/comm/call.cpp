@@ -109,6 +109,8 @@ Problem find_problem(const Call& call, int size, int rank, int max_tag) {
       }
       return {};
     case Operation::all_reduce:
+      if (call.out.rows != 1) return "the terms of all ranks are no whole tree";
+      return {};
     case Operation::barrier:
     case Operation::split:
     case Operation::agree:

@@ -10,6 +10,7 @@
 #include <tessera/base/split.hpp>
 #include <tessera/comm/buffer.hpp>
 #include <tessera/comm/operation.hpp>
+#include <tessera/comm/sum_tree.hpp>
 
 namespace tessera {
 
@@ -33,8 +34,8 @@ struct Call {
   int peer = -1;  ///< root of a broadcast, destination of a send, source of a receive
   int tag = 0;
   bool in_place = false;  ///< only of a reduce_scatter; the same on all ranks
-  /// The terms of a sum are added in a tree over the ranks (pair_tree.hpp), a power of two of them.
-  bool in_tree = false;
+  /// The order in which the terms of a sum are added, if another one could give other bits.
+  const SumTree* tree = nullptr;
   bool balanced = false;  ///< shares are the balanced split of the full buffer; counts is empty
   std::span<const Size> counts{};
   std::span<const Size> receive_counts{};  ///< of an all_to_all: parts received, one per rank

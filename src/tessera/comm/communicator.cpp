@@ -63,7 +63,8 @@ void check_call(const CommunicatorState& state, const Call& call) {
 void prepare(CommunicatorState& state, const Call& call) {
   check_call(state, call);
   if (state.size == 1) return copy(call.in, call.out);
-  (*state.counts)[static_cast<std::size_t>(call.operation)].add(call.full().bytes());
+  (*state.counts)[static_cast<std::size_t>(call.operation)].add(call.full().rows *
+                                                                call.full().bytes());
 }
 
 /// Takes over `control`. A communicator of one rank keeps nothing of MPI.
@@ -170,35 +171,47 @@ void Communicator::barrier(Site site) const {
   run({.operation = Operation::barrier, .site = site});
 }
 
-Communicator Communicator::in_tree() const {
-  const CommunicatorState& state = checked(state_);
-  if (!is_power_of_two(state.size))
-    throw Error(ExitCode::communication,
-                "axis {}: a tree of sums over {} ranks needs a power of two", state.axis,
-                state.size);
+Communicator Communicator::in_tree(TreeTerms terms, Site site) const {
+  if (static_cast<int>(terms.nodes.size()) != size())
+    throw Error(ExitCode::communication, "a tree of sums over axis {} at {}: {} terms for {} ranks",
+                axis(), to_string(site), terms.nodes.size(), size());
   Communicator ordered = *this;
-  ordered.sums_in_tree_ = true;
+  ordered.tree_ = std::make_shared<const SumTree>(std::move(terms));
   return ordered;
 }
 
-/// A sum is added in a tree. Two ranks have only one order.
+Communicator Communicator::in_tree() const {
+  TreeTerms terms;
+  const Size places = Size{1} << tree_levels(size());
+  for (Size rank = 0; rank < size(); ++rank)
+    terms.nodes.push_back({balanced_split(places, size(), rank)});
+  return in_tree(std::move(terms));
+}
+
 Call Communicator::in_order(Call call) const {
-  call.in_tree = sums_in_tree_ && size() > 2 && is_reduction(call.operation) &&
-                 call.op == ReduceOp::sum &&
-                 (call.in.type == DType::float32 || call.in.type == DType::float64);
+  if (!tree_ || !is_reduction(call.operation) || call.op != ReduceOp::sum ||
+      (call.in.type != DType::float32 && call.in.type != DType::float64))
+    return call;
+  call.in.rows = tree_->rows_of(rank());
+  call.in.stride = tree_->of.in_stride;
+  call.out.rows = tree_->rows;
+  call.out.stride = tree_->of.out_stride;
+  if (!tree_->is_pair()) call.tree = tree_.get();
   return call;
 }
 
-void Communicator::run(const Call& call) const {
+void Communicator::run(const Call& in_any_order) const {
   CommunicatorState& state = checked(state_);
+  const Call call = in_order(in_any_order);
   if (state.size == 1) return prepare(state, call);
   const detail::CallScope scope(state, call);
   prepare(state, call);
-  state.transport->run(in_order(call));
+  state.transport->run(call);
 }
 
-Request Communicator::start(const Call& call, std::any views, Scratch scratch) const {
+Request Communicator::start(const Call& in_any_order, std::any views, Scratch scratch) const {
   CommunicatorState& state = checked(state_);
+  const Call call = in_order(in_any_order);
   if (state.size == 1) {
     prepare(state, call);
     return Request();
@@ -211,7 +224,7 @@ Request Communicator::start(const Call& call, std::any views, Scratch scratch) c
   flight->views = std::move(views);
   flight->scratch = std::move(scratch);
   flight->watched = scope.waited_for();
-  flight->pending = state.transport->start(in_order(call));
+  flight->pending = state.transport->start(call);
   return Request(std::move(flight));
 }
 

@@ -81,10 +81,13 @@ class Communicator {
   /// The library that was chosen for device Views, and the reason.
   const BackendChoice& backend() const;
 
-  /// Returns a handle of the same ranks whose sums of floating-point numbers are added in a tree
-  /// over the ranks, so that the order of additions depends neither on the library nor on the
-  /// transport. Throws Error (communication) unless the number of ranks is a power of two. All
-  /// ranks must use it for the same calls.
+  /// Returns a handle of the same ranks whose sums of floating-point numbers are added in a tree of
+  /// these terms, so that the order of additions depends neither on the library nor on the
+  /// transport. All ranks must use it, with equal nodes, for the same calls. Throws Error
+  /// (communication) unless there are terms for every rank.
+  Communicator in_tree(TreeTerms terms, Site site = Site::current()) const;
+  /// The same with one node of each rank, which together are the smallest tree of at least as many
+  /// places as ranks: the balanced split of the places.
   Communicator in_tree() const;
 
   /// v becomes the elementwise sum, maximum or minimum of the v of all ranks.
@@ -219,11 +222,11 @@ class Communicator {
   void run(const Call& call) const;
   /// The request owns `views` and `scratch` until the call has finished.
   Request start(const Call& call, std::any views, Scratch scratch = {}) const;
-  /// Returns the call in the order of sums of this handle.
+  /// Returns the call with the rows and in the order of sums of this handle.
   Call in_order(Call call) const;
 
   std::shared_ptr<detail::CommunicatorState> state_;
-  bool sums_in_tree_ = false;
+  std::shared_ptr<const SumTree> tree_;  ///< the order of sums; none: any
 };
 
 }  // namespace tessera

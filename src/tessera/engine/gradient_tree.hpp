@@ -23,22 +23,25 @@ class GradientTree {
 
   /// Returns the place of the gradient of some elements of a bucket in one microbatch.
   Vector<T> part(Size microbatch, Size bucket, Range elements) const {
-    if (microbatch == 0 || !sums_in_tree()) return gradients_.part(bucket, elements);
-    const Size begin = level_of_node(microbatch) * state_.whole +
-                       state_.buckets[bucket].whole.begin + elements.begin;
-    return alias_vector(levels_.data() + begin, elements.count);
+    return row(sums_in_tree() ? nodes_in({0, microbatch}) : 0, bucket, elements);
   }
 
   /// Adds what can be added now that the elements are complete in this microbatch and in all before
   /// it. After the last microbatch, the arena of gradients has the sum.
   void complete(Size microbatch, Size bucket, Range elements) const {
     if (!sums_in_tree()) return;
-    join_complete_nodes({microbatch, 1}, [&](Size to, Size from) {
-      accumulate<T>(Vector<const T>(part(from, bucket, elements)), part(to, bucket, elements));
+    join_rows(0, {microbatch, 1}, [&](Size lower, Size upper) {
+      accumulate<T>(Vector<const T>(row(upper, bucket, elements)), row(lower, bucket, elements));
     });
   }
 
  private:
+  Vector<T> row(Size number, Size bucket, Range elements) const {
+    if (number == 0) return gradients_.part(bucket, elements);
+    const Size begin = (number - 1) * state_.whole + state_.buckets[bucket].whole.begin;
+    return alias_vector(levels_.data() + begin + elements.begin, elements.count);
+  }
+
   const StatePlan& state_;
   const StateArena<T>& gradients_;
   Vector<T> levels_;

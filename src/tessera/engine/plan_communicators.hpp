@@ -4,7 +4,6 @@
 #include <map>
 #include <optional>
 
-#include <tessera/base/pair_tree.hpp>
 #include <tessera/plan/plan.hpp>
 #include <tessera/tensor/mesh.hpp>
 
@@ -17,9 +16,7 @@ class PlanCommunicators {
   PlanCommunicators(const Plan& plan, const Mesh& mesh) {
     for (const AxisSet axes : axes_of_calls(plan)) {
       const Communicator ranks = mesh.over(axes, plan.input.mesh);
-      // Gradients and activations are summed over powers of two of ranks (set_grains()).
-      const bool in_tree = plan.input.numerics.reproducible && is_power_of_two(ranks.size());
-      communicators_.emplace(axes, in_tree ? ranks.in_tree() : ranks);
+      communicators_.emplace(axes, plan.input.numerics.reproducible ? ranks.in_tree() : ranks);
     }
     if (!plan.input.ties_stages()) return;
     const Communicator& stages = mesh.axis("pipeline");

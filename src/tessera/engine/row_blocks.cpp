@@ -52,22 +52,21 @@ void RowBlocks<T>::backward(Size index, const LayerCall<T>& call) const {
 /// Runs a block of a backward pass, whose gradients of parameters are sums over these places.
 template <class T>
 void RowBlocks<T>::run_block(const LayerCall<T>& whole, LayerCall<T> block, Range places) const {
-  const auto gradient = [&](Size place, std::size_t p) -> Vector<State> {
+  const auto gradient = [&](Size row, std::size_t p) -> Vector<State> {
     const Vector<State>& sum = whole.parameter_gradients[p];
-    if (place == 0 || sum.data() == nullptr) return sum;
+    if (row == 0 || sum.data() == nullptr) return sum;
     const Size before = p == 0 ? 0 : static_cast<Size>(whole.parameter_gradients[0].extent(0));
     Size all = 0;
     for (const Vector<State>& each : whole.parameter_gradients) all += each.extent(0);
-    return alias_vector(nodes_.data() + level_of_node(place) * all + before,
-                        static_cast<Size>(sum.extent(0)));
+    return alias_vector(nodes_.data() + (row - 1) * all + before, static_cast<Size>(sum.extent(0)));
   };
   for (std::size_t p = 0; p < max_layer_parameters; ++p)
-    block.parameter_gradients[p] = gradient(places.begin, p);
+    block.parameter_gradients[p] = gradient(nodes_in({0, places.begin}), p);
   tessera::backward(block);
-  join_complete_nodes(places, [&](Size to, Size from) {
+  join_rows(0, places, [&](Size lower, Size upper) {
     for (std::size_t p = 0; p < max_layer_parameters; ++p)
       if (whole.parameter_gradients[p].data() != nullptr)
-        accumulate<State>(Vector<const State>(gradient(from, p)), gradient(to, p));
+        accumulate<State>(Vector<const State>(gradient(upper, p)), gradient(lower, p));
   });
 }
 

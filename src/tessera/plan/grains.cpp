@@ -107,8 +107,9 @@ Size first_loss_sum(const PlanInput& input, Size rank) {
 Range batch_share(const PlanInput& input, Size batch, Size rank) {
   const MeshShape& mesh = input.mesh;
   if (input.numerics.reproducible)
-    return split_in_grains(batch, input.numerics.grains, input.batch_ranks(),
-                           batch_coordinate(input, rank));
+    return items_of(
+        batch, input.numerics.grains,
+        balanced_split(input.numerics.grains, input.batch_ranks(), batch_coordinate(input, rank)));
   Range rows{0, batch};
   for (const std::size_t axis : batch_axes(mesh)) {
     const Range part =

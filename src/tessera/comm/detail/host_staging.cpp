@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
 #include <utility>
 
 #include <tessera/comm/detail/host_blocks.hpp>
@@ -28,12 +29,16 @@ class StagedCall final : public PendingCall {
     const bool one_view = call.in.data == call.out.data && call.in.count == call.out.count;
     const bool out_in_in = one_view || call.in_place;
     if (must_stage(call.in)) {
-      move_to_host(staged_.in, in_block_);
+      move_to_host(staged_.in, in_block_,
+                   out_in_in ? std::max(call.in.rows, call.out.rows) : call.in.rows);
       if (reads_in(call, rank)) copy(call.in, staged_.in);
       const auto before = static_cast<char*>(call.out.data) - static_cast<char*>(call.in.data);
-      if (out_in_in) staged_.out = staged_.in.slice(before / size_of(call.in.type), call.out.count);
+      if (out_in_in) {
+        staged_.out = staged_.in.slice(before / size_of(call.in.type), call.out.count);
+        staged_.out.rows = call.out.rows;
+      }
     }
-    if (!out_in_in && must_stage(call.out)) move_to_host(staged_.out, out_block_);
+    if (!out_in_in && must_stage(call.out)) move_to_host(staged_.out, out_block_, call.out.rows);
     copies_back_ = writes_out(call, rank) && staged_.out.data != call.out.data;
   }
 
@@ -55,8 +60,9 @@ class StagedCall final : public PendingCall {
   }
 
  private:
-  void move_to_host(Buffer& buffer, HostBlock& block) {
-    block = pool_.take(buffer.bytes(), staged_.site);
+  void move_to_host(Buffer& buffer, HostBlock& block, Size rows) {
+    block = pool_.take(rows * buffer.bytes(), staged_.site);
+    buffer.stride = buffer.count;
     buffer.data = block.data();
     buffer.host_accessible = true;
     buffer.needs_fence = false;
@@ -95,7 +101,7 @@ class HostStaging final : public Transport {
     const bool reduces =
         is_reduction(call.operation) && (unfit_ == Unfit::reductions || is_half(call.in.type));
     const bool too_long = call.operation == Operation::reduce_scatter && call.in.count > max_count_;
-    return (unfit_ == Unfit::out_of_reach || reduces || too_long || call.in_tree) &&
+    return (unfit_ == Unfit::out_of_reach || reduces || too_long || call.tree) &&
            (!call.in.host_accessible || !call.out.host_accessible);
   }
 

@@ -85,10 +85,10 @@ class MpiTransport final : public Transport {
 
   void run(const Call& call) override {
     fence(call);
-    if (call.operation == Operation::all_to_all || call.in_tree) {
+    if (call.operation == Operation::all_to_all || call.tree) {
       start(call)->advance(true);
     } else if (goes_in_pairs(call, cheap_in_pairs)) {
-      constexpr Size slots = 4;  // enough to receive while one piece is added
+      constexpr Size slots = 2;  // one is received while the other is added
       reduction(call, slots)->advance(true);
     } else {
       issue(call, Mode{nullptr, ints_, call.site});
@@ -97,8 +97,8 @@ class MpiTransport final : public Transport {
 
   std::unique_ptr<PendingCall> start(const Call& call) override {
     fence(call);
-    if (call.in_tree && call.operation == Operation::all_reduce) return tree_all_reduce(call);
-    if (call.in_tree || goes_in_pairs(call, started_in_pairs_from)) return reduction(call, 0);
+    if (call.tree && call.operation == Operation::all_reduce) return tree_all_reduce(call);
+    if (call.tree || goes_in_pairs(call, started_in_pairs_from)) return reduction(call, 0);
     auto pending = std::make_unique<MpiPending>(call.site);
     issue(call, Mode{pending.get(), pending->ints(), call.site});
     return pending;
@@ -135,7 +135,7 @@ class MpiTransport final : public Transport {
     Call call = whole;
     const Range own = balanced_split(call.in.count, size_, rank_);
     call.operation = Operation::reduce_scatter;
-    call.out = call.in.slice(own.begin, own.count);
+    call.out = call.out.slice(own.begin, own.count);
     call.in_place = call.balanced = true;
     constexpr int most_tags = 1 << 14;
     const int tag = 1 + next_tag_;
@@ -144,13 +144,13 @@ class MpiTransport final : public Transport {
       auto pending = std::make_unique<MpiPending>(call.site);
       const Mode mode{pending.get(), pending->ints(), call.site};
       for (int step = 1; step < size_; ++step) {
-        const Range share = share_of(call, size_, rank_ ^ step);
+        const int from = (rank_ + step) % size_;
+        const Range share = share_of(call, size_, from);
         if (share.count > 0)
-          receive(call.in.slice(share.begin, share.count), rank_ ^ step, tag, collectives_.get(),
-                  mode);
+          receive(call.in.slice(share.begin, share.count), from, tag, collectives_.get(), mode);
       }
       for (int step = 1; call.out.count > 0 && step < size_; ++step)
-        send(call.out, rank_ ^ step, tag, collectives_.get(), mode);
+        send(call.out, (rank_ + step) % size_, tag, collectives_.get(), mode);
       return pending;
     });
   }

@@ -131,7 +131,7 @@ class NcclTransport final : public Transport {
   /// NCCL has no tags, so messages use the other transport.
   static bool takes(const Call& call) {
     // A tree of sums is added on the host.
-    return !call.in_tree && !is_point_to_point(call.operation) &&
+    return call.tree == nullptr && !is_point_to_point(call.operation) &&
            call.operation != Operation::barrier && is_device_memory(call.in) &&
            is_device_memory(call.out);
   }

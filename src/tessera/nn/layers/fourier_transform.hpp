@@ -70,10 +70,10 @@ class FourierTransform {
     for_samples([&](Size s, Size count) {
       if (blocks_.own.count == 1) return block_to_grid(modes, s, {0, of_.count}, fields, s, count);
       for (Size b = 0; b < blocks_.own.count; ++b) {
-        block_to_grid(modes, s, blocks_.terms(b), node(b), 0, 1);
-        join_complete_nodes({b, 1}, [&](Size to, Size from) {
-          StateOf<T>* const sum = node(to).data();
-          const StateOf<T>* const more = node(from).data();
+        block_to_grid(modes, s, blocks_.terms(b), node(nodes_in({0, b})), 0, 1);
+        join_rows(0, {b, 1}, [&](Size lower, Size upper) {
+          StateOf<T>* const sum = node(lower).data();
+          const StateOf<T>* const more = node(upper).data();
           for_each(
               "tessera::fourier_join"_label, size_of_field(),
               KOKKOS_LAMBDA(Size i) { sum[i] += more[i]; });
@@ -150,10 +150,9 @@ class FourierTransform {
   Matrix<T> row_between(Size i) const {
     return alias_matrix(between_.data() + i * of_.group(), 2 * of_.modes, of_.width);
   }
-  /// Returns a node of the tree of sums: a field of one sample.
-  Matrix<StateOf<T>> node(Size place) const {
-    const Size level = place == 0 ? tree_levels(blocks_.own.count) : level_of_node(place);
-    return alias_matrix(gemm_.nodes().data() + level * size_of_field(), grid_.count(), of_.width);
+  /// Returns a row of the tree of sums: a field of one sample.
+  Matrix<StateOf<T>> node(Size row) const {
+    return alias_matrix(gemm_.nodes().data() + row * size_of_field(), grid_.count(), of_.width);
   }
 
   const Gemm<T>& gemm_;

@@ -160,9 +160,8 @@ class InTiles {
     const Size column = number / down * width, row = number % down * tile_rows,
                terms = pass.terms.count, rows = std::min(tile_rows, pass.rows.count - row),
                columns = std::min(width, pass.columns.count - column);
-    const auto node = [&](Size place) {
-      const Size level = place == 0 ? tree_levels(p_.sums.own.count) : level_of_node(place);
-      return result_ + (level * across * down + number) * tile_rows * width;
+    const auto node = [&](Size row) {
+      return result_ + (row * across * down + number) * tile_rows * width;
     };
     const bool straight = p_.a.column == 1;
     ChainTile<Sum> tile{left_,
@@ -173,7 +172,7 @@ class InTiles {
                         rows,
                         columns,
                         terms,
-                        node(pass.block),
+                        node(nodes_in({0, pass.block})),
                         !pass.is_first};
     if constexpr (std::is_same_v<T, Sum>) {
       if (!p_.rounds)
@@ -185,9 +184,9 @@ class InTiles {
     tile.a += row * tile.a_row;
     kernels_.multiply(tile);
     if (!pass.is_last) return;
-    join_complete_nodes({pass.block, 1}, [&](Size to, Size from) {
+    join_rows(0, {pass.block, 1}, [&](Size lower, Size upper) {
       for (Size r = 0; r < rows; ++r)
-        for (Size j = r * width; j < r * width + columns; ++j) node(to)[j] += node(from)[j];
+        for (Size j = r * width; j < r * width + columns; ++j) node(lower)[j] += node(upper)[j];
     });
     if (pass.block + 1 < p_.sums.own.count) return;
     const Sum* const sums = node(0);
