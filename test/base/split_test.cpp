@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <bit>
+#include <cstdint>
+#include <utility>
 #include <vector>
 
 #include <gtest/gtest.h>
@@ -43,6 +46,30 @@ TEST(Split, GivesEachIndexToOnePartInWholeUnits) {
           }
           EXPECT_EQ(owners, std::vector<int>(owners.size(), 1)) << units << " over " << parts;
         }
+}
+
+/// Parts of blocks are nodes of one tree over the blocks, whatever the number of parts, and no part
+/// of any number of units is larger than the first.
+TEST(Split, GivesEachPartOneNodeOfTheBlocks) {
+  for (const Size blocks : {1, 2, 8})
+    for (const Size parts : {1, 2, 3, 5, 8, 13})
+      for (Size units = 0; units < 20; ++units) {
+        const Split split{units, parts, 3, false, blocks};
+        Size next = 0, next_block = 0;
+        for (Size part = 0; part < parts; ++part) {
+          const Range own = split.blocks_of(part), place = split.place(part);
+          EXPECT_EQ(own.begin, std::exchange(next_block, own.end()));
+          EXPECT_EQ(place.begin, std::exchange(next, place.end()));
+          EXPECT_TRUE(own.count == 0 || (std::has_single_bit(std::uint64_t(own.count)) &&
+                                         own.begin % own.count == 0));
+          if (own.count > 0) EXPECT_EQ(split.block(own.begin).begin, place.begin);
+          EXPECT_LE(place.count, split.count(0));
+          EXPECT_LE(place.count, (Split{units + 1, parts, 3, false, blocks}.count(0)));
+          EXPECT_EQ(place.count % 3, 0);
+        }
+        EXPECT_EQ(next, 3 * units);
+        EXPECT_EQ(next_block, blocks);
+      }
 }
 
 TEST(Split, ZigzagGivesHalvesFromBothEnds) {

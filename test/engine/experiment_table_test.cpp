@@ -83,12 +83,10 @@ std::vector<std::string> meshes(Size of_ranks) {
 
 /// Returns true if the ranks of each axis have whole grains of every sum.
 bool keeps_grains(const Experiment& setup, const MeshShape& mesh) {
-  const TransformerConfig& model = setup.model.transformer;
-  if (model.tied && mesh.size_of("pipeline") > 1) return false;
-  if (model.kv_heads > 0 && model.kv_heads < mesh.size_of("model")) return false;
+  if (setup.model.transformer.tied && mesh.size_of("pipeline") > 1) return false;
+  const Size batch = mesh.size_of("data") * mesh.size_of("fsdp");
   return mesh.size_of("context") == 1 && mesh.size_of("expert") == 1 &&
-         mesh.size_of("model") <= 4 &&
-         std::has_single_bit(static_cast<std::size_t>(mesh.num_ranks()));
+         std::has_single_bit(static_cast<std::size_t>(batch * mesh.size_of("model")));
 }
 
 /// What is recomputed. A kind is recomputed only if the model has it.
@@ -200,12 +198,11 @@ Experiment choose_arithmetic(Experiment setup, const MeshShape& mesh, Size numbe
     case 3: {
       if (!keeps_grains(setup, mesh)) return setup;
       const Size batch = mesh.size_of("data") * mesh.size_of("fsdp");
-      setup.training.numerics = {.reproducible = true, .grains = 8, .model_grains = 4};
+      setup.training.numerics = {true, 8, std::array<Size, 3>{4, 1, 8}[number / 6 % 3]};
       setup.training.microbatches = mesh.size_of("pipeline") > 1 ? 8 / batch : 1;
-      // Grains of different sizes, or equal ones if ranks have different rows.
-      const bool equal = setup.training.distributed.sequence_parallel;
-      setup.training.batch_size = equal ? 32 : 29;
-      setup.data.samples = setup.training.batch_size + (equal ? 32 : 11);
+      // Grains of different sizes, some of them empty.
+      setup.training.batch_size = number % 12 < 6 ? 29 : 7;
+      setup.data.samples = setup.training.batch_size + (number % 12 < 6 ? 11 : 2);
       if (number % 2 == 0) return train_test::in_type<float>(setup);
       if (number % 4 == 3) return setup;
       round_operands(setup);

@@ -85,6 +85,40 @@ TEST(Layouts, LongSequencesAlongContext) {
     }
 }
 
+/// Widths, heads, modes and rows that `model` does not divide, and more ranks than heads or
+/// columns.
+TEST(Layouts, AnySizesAlongModelHaveTheBitsOfOneRank) {
+  std::vector<Experiment> setups(3, train_test::llama());
+  for (std::size_t i = 0; i < 3; ++i) {
+    TransformerConfig& model = setups[i].model.transformer;
+    model.heads = std::array{3, 4, 6}[i];
+    model.kv_heads = std::array{0, 2, 3}[i];
+    model.width = 8 * model.heads;
+    model.vocabulary = 13;
+  }
+  setups.push_back(transformer());
+  setups.back().model.transformer.heads = 3, setups.back().model.transformer.width = 6;
+  setups.push_back(mlp());
+  setups.back().model.mlp.widths = {5, 37, 29, 1};
+  setups.push_back(train_test::vae());
+  setups.push_back(train_test::pinn());
+  setups.push_back(train_test::fno());
+  setups.back().model.fno.modes = 3, setups.back().model.fno.grid = 7;
+  for (const Experiment& base : setups)
+    for (const Size blocks : {4, 8})
+      for (const bool splits_rows : {false, true}) {
+        if (splits_rows && base.model.kind == ModelKind::pinn) continue;
+        SCOPED_TRACE(testing::Message() << name_of(base.model.kind) << ", " << blocks
+                                        << " blocks, rows " << splits_rows);
+        Experiment setup = on_mesh(base, {{"model", ranks()}}, "tensor");
+        setup.training.numerics = {.reproducible = true, .grains = 4, .model_grains = blocks};
+        setup.training.distributed.sequence_parallel = splits_rows;
+        setup.training.batch_size = 7;
+        setup.data.samples = 9;
+        expect_trains_like_one_rank(setup);
+      }
+}
+
 /// Sums of real sizes have many parts, whose number must not depend on what a rank holds.
 TEST(Layouts, RealSizesHaveTheBitsOfOneRank) {
   if (ranks() != 2 && ranks() != 4) GTEST_SKIP() << "2 and 4 ranks are enough";

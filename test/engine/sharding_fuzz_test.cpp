@@ -359,7 +359,16 @@ Experiment random_experiment(Random& random, Size ranks, bool of_experts) {
     randomize_model(random, setup, of_experts);
     randomize_training(random, setup);
     randomize_sharding(random, setup);
+    if (random.once_in(3)) {
+      setup.training.numerics = {true, 8, random.one_of(std::array<Size, 4>{1, 2, 4, 8})};
+      setup.training.microbatches = 1;
+    }
     std::string wrong = rejection(setup);
+    if (wrong.starts_with("numerics.") || (wrong.starts_with("distributed.mesh_axis_names") &&
+                                           setup.training.numerics.reproducible)) {
+      setup.training.numerics = {};
+      wrong = rejection(setup);
+    }
     if (wrong.starts_with("distributed.sequence_parallel")) {
       setup.training.distributed.sequence_parallel = false;
       wrong = rejection(setup);

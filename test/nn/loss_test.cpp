@@ -156,7 +156,7 @@ TEST(Loss, ClassesOfSeveralRanksAreThoseOfOne) {
   for (std::size_t r = 0; r < parts.size(); ++r) {
     const Matrix<double> own("terms", rows, 3);
     cross_entropy_terms<double>(columns(parts[r].first, parts[r].second), target, parts[r].first,
-                                own);
+                                {}, own);
     const auto host = to_host(own);
     for (Size i = 0; i < rows; ++i)
       for (Size k = 0; k < 3; ++k) terms[i * 3 * parts.size() + 3 * r + k] = host[i * 3 + k];

@@ -25,7 +25,7 @@ class Placement {
   constexpr Placement() = default;
   /// Every rank of the axis holds the whole tensor.
   static constexpr Placement replicate() { return {}; }
-  /// Every rank of the axis holds a part of the balanced split of dimension `dim`.
+  /// Every rank of the axis holds a part of dimension `dim`, which is split evenly.
   static constexpr Placement shard(int dim) { return Placement(Kind::shard, dim); }
   /// Every rank of the axis holds a term; the tensor is their sum.
   static constexpr Placement partial() { return Placement(Kind::partial, -1); }
@@ -40,8 +40,11 @@ class Placement {
   /// Shards: consecutive indices that stay together, and consecutive ranks that hold the same part.
   constexpr Size unit() const { return unit_; }
   constexpr Size repeats() const { return repeats_; }
+  /// Shards: Split::blocks.
+  constexpr Size blocks() const { return blocks_; }
 
-  /// Return the same placement of another dimension, in units, or on every `repeats` ranks.
+  /// Return the same placement of another dimension, in units, on every `repeats` ranks, or in
+  /// blocks.
   constexpr Placement of_dim(int dim) const {
     Placement placement = *this;
     placement.dim_ = dim;
@@ -57,6 +60,11 @@ class Placement {
     placement.repeats_ = repeats;
     return placement;
   }
+  constexpr Placement in_blocks(Size blocks) const {
+    Placement placement = *this;
+    placement.blocks_ = blocks;
+    return placement;
+  }
 
   friend constexpr auto operator<=>(const Placement&, const Placement&) = default;
   friend constexpr bool operator==(const Placement&, const Placement&) = default;
@@ -65,7 +73,7 @@ class Placement {
   constexpr Placement(Kind kind, int dim) : kind_(kind), dim_(dim) {}
   Kind kind_ = Kind::replicate;
   int dim_ = -1;
-  Size unit_ = 1, repeats_ = 1;
+  Size unit_ = 1, repeats_ = 1, blocks_ = 0;
 };
 
 }  // namespace tessera

@@ -23,29 +23,50 @@ KOKKOS_FUNCTION constexpr Range balanced_split(Size n, Size parts, Size i) {
   return {i * base + (i < extra ? i : extra), base + (i < extra ? 1 : 0)};
 }
 
-/// Returns part b of n items split into `blocks` blocks, a power of two, such that each block of a
-/// smaller power of two of blocks consists of whole blocks.
-KOKKOS_FUNCTION constexpr Range nested_split(Size n, Size blocks, Size b) {
-  const Size begin = (n * b + blocks - 1) / blocks;
-  return {begin, (n * (b + 1) + blocks - 1) / blocks - begin};
+/// Returns block `block` of n items. Splits into 1, 2, 4, ... blocks nest for every n. Blocks may
+/// be empty, and none is larger than the first.
+KOKKOS_FUNCTION constexpr Range nested_split(Size n, Size blocks, Size block) {
+  const Size begin = (n * block + blocks - 1) / blocks;
+  return {begin, (n * (block + 1) + blocks - 1) / blocks - begin};
+}
+/// Returns the items of consecutive blocks.
+KOKKOS_FUNCTION constexpr Range nested_split(Size n, Size blocks, Range of) {
+  const Size begin = nested_split(n, blocks, of.begin).begin;
+  return {begin, nested_split(n, blocks, of.end()).begin - begin};
 }
 
-/// How indices are split into parts: balanced, by whole units. With zigzag, a part has two runs of
-/// units: the indices are cut into the first halves of all parts, in their order, and the second
-/// halves in reverse order. Under a causal mask such parts of positions are equal work.
+/// How indices are split into parts: balanced, by whole units. With `blocks`, a power of two, parts
+/// are runs of nested_split() blocks that are nodes of a tree over the blocks: there are as many
+/// places as the next power of two of parts, and a part has one or two of them. With zigzag, a part
+/// has two runs of units: the indices are cut into the first halves of all parts, in their order,
+/// and the second halves in reverse order. Under a causal mask such parts of positions are equal
+/// work.
 struct Split {
   Size units = 0;  ///< units of all parts
   Size parts = 1;
   Size unit = 1;  ///< indices of a unit, which stay together
   bool zigzag = false;
+  Size blocks = 0;  ///< that parts consist of; 0: parts are balanced
 
   KOKKOS_FUNCTION constexpr Size total() const { return units * unit; }
+  /// Returns the blocks of a part. The first part has the most, and a part may have none.
+  KOKKOS_FUNCTION constexpr Range blocks_of(Size part) const {
+    Size places = 1;
+    while (places < parts) places *= 2;
+    return nested_split(blocks, places, balanced_split(places, parts, part));
+  }
   /// Returns the place of a part where the parts lie one after another.
   KOKKOS_FUNCTION constexpr Range place(Size part) const {
-    const Range of_units = balanced_split(units, parts, part);
+    const Range of_units = blocks > 0 ? nested_split(units, blocks, blocks_of(part))
+                                      : balanced_split(units, parts, part);
     return {of_units.begin * unit, of_units.count * unit};
   }
   KOKKOS_FUNCTION constexpr Size count(Size part) const { return place(part).count; }
+  /// Returns the indices of a block.
+  KOKKOS_FUNCTION constexpr Range block(Size number) const {
+    const Range of_units = nested_split(units, blocks, number);
+    return {of_units.begin * unit, of_units.count * unit};
+  }
   /// Returns run 0 or run 1 of the indices of a part. Only zigzag has a second run.
   KOKKOS_FUNCTION constexpr Range run(Size part, Size number) const {
     if (!zigzag) return number == 0 ? place(part) : Range{};
@@ -53,6 +74,8 @@ struct Split {
     if (number == 0) return {halves(part, base, larger, 1) * unit, (n + 1) / 2 * unit};
     return {(units - halves(part + 1, base, larger, 0)) * unit, n / 2 * unit};
   }
+
+  friend constexpr bool operator==(const Split&, const Split&) = default;
 
  private:
   /// Returns the units in a half of each of the first parts: the larger half if `up` is 1.

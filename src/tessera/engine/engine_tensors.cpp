@@ -120,8 +120,10 @@ void Engine<T>::loss_terms(const PartialLoss& loss, const Microbatch<State>& bat
   if (plan_.input.loss == LossKind::relative_l2)
     return relative_l2_terms<Compute>(in_loss_shape(prediction, batch.samples),
                                       in_loss_shape(batch.y, batch.samples), terms);
+  const Split& columns = plan_.placements.back().columns[1];
+  const Size part = columns.parts > 1 ? plan_.input.mesh.coordinate(rank_, "model") : 0;
   cross_entropy_terms<Compute>(prediction, batch.y, operands_.layers().back().first_column(),
-                               terms);
+                               {columns, part}, terms);
 }
 
 template <class T>

@@ -29,24 +29,27 @@ RowBlocks<T>::RowBlocks(const Plan& plan, Size rank)
     : nodes_(allocate_vector<State>("tessera::gradient_nodes",
                                     plan_scratch(plan, rank).gradient_nodes)) {
   for (std::size_t l = 0; l < plan.placements.size(); ++l) {
-    Layer& layer = layers_.emplace_back();
-    layer.blocks = row_blocks(plan.input, plan.input.model.layers[l]);
-    if (plan.placements[l].along("model").output.is_shard(0))
-      layer.model_ranks = plan.input.mesh.size_of("model");
+    const Split split = gradient_blocks(plan.input, plan.input.model.layers[l], plan.placements[l]);
+    layers_.push_back({split, split.parts > 1 ? plan.input.mesh.coordinate(rank, "model") : 0});
   }
 }
 
-/// If ranks of `model` have different rows, their blocks are equal.
+/// A rank without blocks has no rows or heads.
 template <class T>
 void RowBlocks<T>::backward(Size index, const LayerCall<T>& call) const {
-  const Layer& layer = layers_[index];
-  if (layer.blocks == 1) return tessera::backward(call);
-  const Size rows = static_cast<Size>(call.output_gradient.extent(0));
-  const Size own = layer.blocks / layer.model_ranks;
-  const Size blocks = layer.model_ranks > 1 ? own : nested_blocks(rows, own);
-  const Size places = own / blocks;
-  for (Size b = 0; b < blocks; ++b)
-    run_block(call, call_on(call, balanced_split(rows, blocks, b)), {b * places, places});
+  SplitPart split = layers_[index];
+  const bool of_rows = split.units == 0;
+  if (of_rows) split.units = call.samples * call.layer.positions();
+  const Range own = split.blocks_of(split.part);
+  if (split.blocks <= 1 || own.count == 0) return tessera::backward(call);
+  const Size first = split.block(own.begin).begin;
+  for (Size b = own.begin; b < own.end(); ++b) {
+    const Range block = split.block(b), some{block.begin - first, block.count};
+    LayerCall<T> of_block = of_rows ? call_on(call, some) : call;
+    if (!of_rows) of_block.columns = some;
+    if (!of_rows && b > own.begin) of_block.input_gradients = {};
+    run_block(call, of_block, {b - own.begin, 1});
+  }
 }
 
 /// Runs a block of a backward pass, whose gradients of parameters are sums over these places.

@@ -8,9 +8,9 @@
 
 namespace tessera {
 
-/// Runs backward passes of layers. With Numerics::reproducible, it runs a layer whose rows `model`
-/// may split block by block, and sums the gradients of parameters in a tree over the blocks: such a
-/// sum does not depend on the ranks that have the rows. T: the compute type.
+/// Runs backward passes of layers. With Numerics::reproducible, it runs a layer whose rows or heads
+/// `model` may split block by block, and sums the gradients of parameters in a tree over the
+/// blocks: such a sum does not depend on the ranks that have them. T: the compute type.
 template <class T>
 class RowBlocks {
  public:
@@ -23,13 +23,9 @@ class RowBlocks {
   void backward(Size index, const LayerCall<T>& call) const;
 
  private:
-  struct Layer {
-    Size blocks = 1;       ///< of the rows of a microbatch on all ranks of `model`
-    Size model_ranks = 1;  ///< ranks that have different rows
-  };
   void run_block(const LayerCall<T>& whole, LayerCall<T> block, Range places) const;
 
-  std::vector<Layer> layers_;
+  std::vector<SplitPart> layers_;  ///< gradient_blocks()
   Vector<State> nodes_;
 };
 

@@ -183,21 +183,24 @@ void cross_entropy(Size rows, Size cols, const T* p, const StateOf<T>* t, StateO
 
 template <class T>
 void cross_entropy_terms(const Matrix<const T>& logits, const Matrix<const StateOf<T>>& target,
-                         Size first_class, const Matrix<StateOf<T>>& terms) {
+                         Size first_class, const SplitPart& columns,
+                         const Matrix<StateOf<T>>& terms) {
   using Math = StateOf<T>;
-  const Size rows = logits.extent(0), cols = logits.extent(1),
-             blocks = static_cast<Size>(terms.extent(1)) / 3;
+  const Size rows = logits.extent(0), cols = logits.extent(1);
+  const bool splits = columns.blocks > 0;
+  const Range own = splits ? columns.blocks_of(columns.part) : Range{0, 1};
   const T* const p = logits.data();
   const Math* const t = target.data();
   Math* const out = terms.data();
   for_rows(
       "tessera::cross_entropy_terms"_label, rows, cols, KOKKOS_LAMBDA(const Row& row) {
         const Size right = static_cast<Size>(t[row.number]) - first_class;
-        for (Size b = 0; b < blocks; ++b) {
-          const Range block = balanced_split(cols, blocks, b);
-          const ClassTerms<Math> made = class_terms(row, p + row.number * cols + block.begin,
-                                                    block.count, right - block.begin);
-          Math* const to = out + 3 * (blocks * row.number + b);
+        for (Size b = 0; b < own.count; ++b) {
+          const Range block = splits ? columns.block(own.begin + b) : Range{first_class, cols};
+          const Size begin = block.begin - first_class;
+          const ClassTerms<Math> made =
+              class_terms(row, p + row.number * cols + begin, block.count, right - begin);
+          Math* const to = out + 3 * (own.count * row.number + b);
           row.once([=]() { to[0] = made.largest, to[1] = made.sum, to[2] = made.right; });
         }
       });
@@ -290,7 +293,7 @@ void loss_and_gradient(LossKind kind, const Matrix<const T>& prediction,
   template void add_solution_error(const Matrix<const T>&, const Matrix<const StateOf<T>>&,        \
                                    const Vector<double>&);                                         \
   template void cross_entropy_terms(const Matrix<const T>&, const Matrix<const StateOf<T>>&, Size, \
-                                    const Matrix<StateOf<T>>&);                                    \
+                                    const SplitPart&, const Matrix<StateOf<T>>&);                  \
   template void relative_l2_terms(const Matrix<const T>&, const Matrix<const StateOf<T>>&,         \
                                   const Matrix<StateOf<T>>&);
 TESSERA_FOR_COMPUTE_TYPES(TESSERA_INSTANTIATE)

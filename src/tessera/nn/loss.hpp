@@ -3,6 +3,7 @@
 
 #include <limits>
 
+#include <tessera/base/split.hpp>
 #include <tessera/base/types.hpp>
 #include <tessera/base/view.hpp>
 #include <tessera/nn/loss_kind.hpp>
@@ -59,11 +60,13 @@ void add_solution_error(const Matrix<const T>& prediction, const Matrix<const St
                         const Vector<double>& sums);
 
 /// Writes the terms of cross_entropy from a rank's columns, which begin at class `first_class`, to
-/// `terms` (rows, 3 blocks), for each of the balanced blocks of these columns: the largest logit,
-/// the sum of exp(logit - largest), and the logit of the target (0 if another block has it).
+/// `terms` (rows, 3 blocks), for each of the rank's blocks of `columns`, or without blocks for all
+/// of its columns: the largest logit, the sum of exp(logit - largest), and the logit of the target
+/// (0 if another block has it).
 template <class T>
 void cross_entropy_terms(const Matrix<const T>& logits, const Matrix<const StateOf<T>>& target,
-                         Size first_class, const Matrix<StateOf<T>>& terms);
+                         Size first_class, const SplitPart& columns,
+                         const Matrix<StateOf<T>>& terms);
 
 /// Writes the sums of squares of p - t and of t of each row to `terms` (rows, 2).
 template <class T>

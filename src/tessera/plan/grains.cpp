@@ -23,72 +23,38 @@ bool may_split(const PlanInput& input, const std::string& path, const ParameterS
   return d < spec.dims.size() && std::count(spec.dims[d].begin(), spec.dims[d].end(), "model") > 0;
 }
 
-/// A dimension of a whole layer. Without blocks n is 0.
-struct Dimension {
-  Size n = 0, blocks = 1;
-};
-Dimension whole_blocks(const PlanInput& input, const LayerSpec& layer, std::size_t d) {
-  if (!layer.groups.name.empty() && layer.parameters.empty()) {
-    const Expression& expression = layer.kind->expression;
-    const std::string_view indices = d == 0 ? expression.inputs[0].indices : expression.output;
-    const char column = indices[indices.find(',') + 1];
-    const Size groups = dimension_of(column).empty() ? 1 : layer.total(column);
-    return {groups, nested_blocks(groups, input.numerics.model_grains)};
-  }
+/// Returns true if `model` may split the columns of a layer's inputs (0) or output (1) on any mesh.
+bool may_split(const PlanInput& input, const LayerSpec& layer, std::size_t d) {
+  if (!layer.uses_parameters()) return true;
   const LayerSpec& owner = layer.tied_to < 0 ? layer : input.model.layers[layer.tied_to];
-  if (owner.parameters.empty() || owner.parameters[0].shape.size() != 2) return {};
   const ParameterSpec& kernel = owner.parameters[0];
+  if (kernel.shape.size() != 2) return false;
   const std::size_t dimension = layer.tied_to < 0 ? d : 1 - d;  // products with the transpose
-  if (!may_split(input, path_of(owner, kernel), kernel, dimension)) return {};
-  const Size n = kernel.shape[dimension];
-  return {n, nested_blocks(n, input.numerics.model_grains)};
+  return may_split(input, path_of(owner, kernel), kernel, dimension);
 }
 
-/// Checks that the ranks of `model` get whole blocks of what they split.
-void check_model_axis(const PlanInput& input, const std::vector<LayerPlacements>& layers) {
-  const Size ranks = input.mesh.size_of("model");
-  for (std::size_t l = 0; l < layers.size(); ++l) {
-    const LayerSpec& layer = input.model.layers[l];
-    const Layout& along = layers[l].along("model");
-    if (along.repeats > 1)
-      throw ConfigError("numerics.reproducible", "true",
-                        "needs at most as many ranks of the mesh axis model as {} = {}: the ranks "
-                        "of a key sum its gradient",
-                        layer.groups.name, layer.groups.value);
-    if (!layer.kind->sums_in_blocks) continue;
-    for (std::size_t d = 0; d < 2; ++d) {
-      if (!(d == 0 ? along.inputs[0] : along.output).is_shard(1)) continue;
-      if (const Size blocks = whole_blocks(input, layer, d).blocks; blocks % ranks != 0)
-        throw ConfigError(
-            "numerics.reproducible", "true",
-            "splits the {} {} of {} into {}, which {} ranks of the mesh axis model do not divide; "
-            "use at most {}, or a multiple of {} columns",
-            d == 0 ? layer.in() : layer.out(), d == 0 ? "inputs" : "columns", layer.name,
-            counted(blocks, "block"), ranks, counted(blocks, "rank"), input.numerics.model_grains);
+/// Returns the units of the columns of each layer's inputs and output: the values of the index that
+/// `model` could split, or fewer if other layers share these columns and have fewer.
+std::vector<std::array<Size, 2>> column_units(const ModelSpec& model) {
+  std::vector<std::array<Size, 2>> units(model.layers.size());
+  std::vector<std::pair<Size*, Size*>> equal;
+  for (std::size_t l = 0; l < units.size(); ++l) {
+    const LayerSpec& layer = model.layers[l];
+    for (const Layout& along : model_choices(layer)) {
+      for (std::size_t i = 0; i < layer.inputs.size(); ++i) {
+        if (!along.inputs[i].is_shard(1)) continue;
+        units[l][0] = layer.total(along.split[0]);
+        if (layer.inputs[i] != LayerSpec::data)
+          equal.emplace_back(&units[l][0], &units[layer.inputs[i]][1]);
+        if (along.output.is_shard(1)) equal.emplace_back(&units[l][0], &units[l][1]);
+      }
+      if (along.output.is_shard(1)) units[l][1] = layer.total(along.split[0]);
     }
   }
-}
-
-/// Checks that the rows of a grain can be split along `model`.
-void check_split_rows(const PlanInput& input, const std::vector<LayerPlacements>& layers) {
-  const Numerics& numerics = input.numerics;
-  const Size last = input.samples % input.batch_size;
-  for (std::size_t l = 0; l < layers.size(); ++l) {
-    if (!layers[l].along("model").output.is_shard(0)) continue;
-    const LayerSpec& layer = input.model.layers[l];
-    if (input.batch_size % numerics.grains != 0 || last % numerics.grains != 0)
-      throw ConfigError(
-          "numerics.grains", std::to_string(numerics.grains),
-          "must divide every batch with sequence_parallel; the batches have {} and {} "
-          "samples",
-          input.batch_size, last == 0 ? input.batch_size : last);
-    for (const Size batch : {input.batch_size, last})
-      if (const Size rows = batch / numerics.grains * layer.positions();
-          rows % numerics.model_grains != 0)
-        throw ConfigError("numerics.model_grains", std::to_string(numerics.model_grains),
-                          "must divide the {} rows that a grain has in {} with sequence_parallel",
-                          rows, layer.name);
-  }
+  for (bool changed = true; std::exchange(changed, false);)
+    for (const auto& [a, b] : equal)
+      if (*a != *b && *a > 0 && *b > 0) changed = true, *a = *b = std::min(*a, *b);
+  return units;
 }
 
 }  // namespace
@@ -151,37 +117,51 @@ Size first_microbatch_samples(const PlanInput& input) {
   return sum;
 }
 
+void split_in_blocks(const PlanInput& input, std::vector<LayerPlacements>& layers) {
+  const auto units = column_units(input.model);
+  const Size ranks = input.mesh.size_of("model"), blocks = input.numerics.model_grains;
+  for (std::size_t l = 0; l < layers.size(); ++l) {
+    const LayerSpec& layer = input.model.layers[l];
+    Layout& along = layers[l].axes[axis_number("model")];
+    if (!along.split.empty()) along.units = layer.total(along.split[0]), along.blocks = blocks;
+    const auto place = [&](std::size_t d, Size columns, Placement& tensor, Placement& gradient) {
+      const Size n = units[l][d];
+      Split& split = layers[l].columns[d];
+      if (n > 0) split = {n, tensor.is_shard(1) ? ranks : split.parts, columns / n, false, blocks};
+      if (tensor.is_shard(1)) along.units = n;
+      for (Placement* of : {&tensor, &gradient})
+        if (of->is_shard()) *of = of->in_blocks(blocks).in_units(of->is_shard(1) ? columns / n : 1);
+    };
+    for (std::size_t i = layer.inputs.size(); i-- > 0;)
+      place(0, layer.columns_of(i), along.inputs[i], along.input_gradients[i]);
+    place(1, layer.out(), along.output, along.output_gradient);
+  }
+}
+
 LayerBlocks layer_blocks(const PlanInput& input, const LayerSpec& layer,
                          const LayerPlacements& placements, Size rank) {
-  if (!input.numerics.reproducible) return {};
-  const Size ranks = input.mesh.size_of("model"), part = input.mesh.coordinate(rank, "model");
-  const Layout& along_model = placements.along("model");
-  const auto of = [&](std::size_t d, Placement along) -> SumBlocks {
-    const auto [n, blocks] = whole_blocks(input, layer, d);
-    if (!along.is_shard(1)) return {n, blocks, {0, blocks}};
-    return {n, blocks, {part * blocks / ranks, blocks / ranks}};
+  const auto own = [&](std::size_t d) -> SumBlocks {
+    const Split& columns = placements.columns[d];
+    if (!layer.kind->sums_in_blocks || columns.blocks == 0 || !may_split(input, layer, d))
+      return {};
+    const Size part = columns.parts > 1 ? input.mesh.coordinate(rank, "model") : 0;
+    return {columns.units, columns.blocks, columns.blocks_of(part), 1, columns.unit};
   };
-  return {of(0, along_model.inputs[0]), of(1, along_model.output)};
+  return {own(0), own(1)};
 }
 
-Size softmax_blocks(const PlanInput& input) {
-  if (!input.numerics.reproducible || input.loss != LossKind::cross_entropy) return 1;
-  return nested_blocks(input.model.output_width(), input.numerics.model_grains);
-}
-
-Size row_blocks(const PlanInput& input, const LayerSpec& layer) {
-  if (!input.numerics.reproducible || layer.parameters.empty() || layer.kind->sums_in_blocks)
-    return 1;
+Split gradient_blocks(const PlanInput& input, const LayerSpec& layer,
+                      const LayerPlacements& placements) {
+  if (!input.numerics.reproducible || layer.kind->sums_in_blocks) return {};
   for (const Layout& along : model_choices(layer))
-    for (const Placement& gradient : along.parameter_gradients)
-      if (gradient.is_partial()) return input.numerics.model_grains;
-  return 1;
-}
-
-void check_grains(const PlanInput& input, const std::vector<LayerPlacements>& layers) {
-  if (!input.numerics.reproducible || input.mesh.size_of("model") == 1) return;
-  check_model_axis(input, layers);
-  check_split_rows(input, layers);
+    for (const Placement& gradient : along.parameter_gradients) {
+      if (!gradient.is_partial()) continue;
+      if (along.output.is_shard(1)) return placements.columns[1];
+      const bool splits = splits_rows(placements.along("model"));
+      return {.parts = splits ? input.mesh.size_of("model") : 1,
+              .blocks = input.numerics.model_grains};
+    }
+  return {};
 }
 
 void set_grains(PlanInput& input) {
@@ -213,10 +193,6 @@ void set_grains(PlanInput& input) {
   if (numerics.grains % parts != 0)
     throw ConfigError("numerics.grains", std::to_string(numerics.grains),
                       "must be at least {}, the number of ranks of the batch", parts);
-  if (const Size ranks = input.mesh.size_of("model"); numerics.model_grains % ranks != 0)
-    throw ConfigError("numerics.model_grains", std::to_string(numerics.model_grains),
-                      "must be a multiple of the {} of the mesh axis model",
-                      counted(ranks, "rank"));
   const Size grains = numerics.grains / parts;
   if (input.microbatches != 1 && input.microbatches != grains)
     throw ConfigError(

@@ -49,24 +49,24 @@ class BatchSamples {
 /// Returns the samples of the first microbatch, the largest one, over all ranks.
 Size first_microbatch_samples(const PlanInput& input);
 
-/// Returns the blocks in which a layer sums on one rank, which has one unless sums have a fixed
-/// order. `placements` are those of the layer.
+/// Splits what `model` splits in Numerics::model_grains blocks. Columns stay together in units,
+/// such as those of a head, which are the same for all layers that pass them on.
+void split_in_blocks(const PlanInput& input, std::vector<LayerPlacements>& layers);
+
+/// Returns the blocks in which a layer sums on a rank; one each unless sums have a fixed order.
+/// `placements` are those of the layer.
 LayerBlocks layer_blocks(const PlanInput& input, const LayerSpec& layer,
                          const LayerPlacements& placements, Size rank);
 
-/// Returns the number of blocks of the columns of a softmax whose sums have a fixed order. With 1
-/// the loss reads all columns at once.
-Size softmax_blocks(const PlanInput& input);
-
-/// Returns the number of blocks of rows, a power of two, over which the engine sums the gradients
-/// of a layer's parameters in a tree, because `model` may split these rows. 1 if it may not.
-Size row_blocks(const PlanInput& input, const LayerSpec& layer);
+/// Returns the blocks over which the engine sums the gradients of a layer's parameters in a tree,
+/// because `model` may split them: of the columns, those of heads, or without units of the rows.
+/// Without blocks there is one sum.
+Split gradient_blocks(const PlanInput& input, const LayerSpec& layer,
+                      const LayerPlacements& placements);
 
 /// With Numerics::reproducible, makes a microbatch of each grain of a rank. Throws ConfigError,
 /// with the nearest value that would do, if ranks would get parts of grains, or if `microbatches`
 /// is neither 1, the default, nor the number of a rank's grains.
 void set_grains(PlanInput& input);
-/// Throws ConfigError if ranks of `model` would get parts of blocks of these layers.
-void check_grains(const PlanInput& input, const std::vector<LayerPlacements>& layers);
 
 }  // namespace tessera

@@ -37,7 +37,8 @@ ScratchPlan plan_scratch(const Plan& plan, Size rank) {
       raise(scratch.layers, layer.kind->scratch(layer, samples));
       if (input.numerics.reproducible) {
         raise(scratch.gradient_nodes,
-              tree_levels(row_blocks(input, whole)) * layer.num_parameters());
+              tree_levels(gradient_blocks(input, whole, plan.placements[l]).blocks) *
+                  layer.num_parameters());
         const LayerBlocks sums = layer_blocks(input, whole, plan.placements[l], rank);
         const Size blocks = std::max(sums.in.own.count, sums.out.own.count);
         if (whole.kind->sums_in_blocks && !whole.groups.name.empty() && blocks > 1)

@@ -38,7 +38,7 @@ void apply(const Cut& cut, Piece& piece, const MeshShape& mesh, Size rank) {
   }
   const Size parts = mesh.group_size(cut.axes) / cut.repeats,
              number = (mesh.coordinate(rank, cut.axes) / cut.repeats + parts - cut.shift) % parts;
-  const Range part = Split{extent / cut.unit, parts, cut.unit}.place(number);
+  const Range part = Split{extent / cut.unit, parts, cut.unit, false, cut.blocks}.place(number);
   offset += part.begin;
   extent = part.count;
 }

@@ -36,6 +36,7 @@ struct Cut {
   /// The rank holds the part of the rank `shift` places before it: tensors that go round a ring.
   Size shift = 0;
   Size repeats = 1;  ///< consecutive ranks that hold the same part (Placement::repeats)
+  Size blocks = 0;   ///< Split::blocks
   friend bool operator==(const Cut&, const Cut&) = default;
 };
 

@@ -3,18 +3,18 @@
 #include <utility>
 
 #include <tessera/base/alias.hpp>
-#include <tessera/base/split.hpp>
 #include <tessera/tensor/redistribute.hpp>
 #include <tessera/tensor/redistribute_along.hpp>
 
 namespace tessera {
 namespace {
 
-/// Returns a rank's part of a block along dimension `dim` as an alias; parts must be contiguous.
+/// Returns a rank's part of a block as an alias; parts must be contiguous.
 template <class T>
-Vector<T> slice_of(const Vector<T>& whole, const Shape& block, int dim, Size ranks, Size rank) {
-  const Size n = block[static_cast<std::size_t>(dim)];
-  const Range range = balanced_split(n, ranks, rank);
+Vector<T> slice_of(const Vector<T>& whole, const Shape& block, Placement shard, Size ranks,
+                   Size rank) {
+  const Size n = block[static_cast<std::size_t>(shard.dim())];
+  const Range range = split_of(block, shard, ranks).place(rank);
   const Size step = n == 0 ? 0 : num_elements(block) / n;
   return Kokkos::subview(whole, std::pair(range.begin * step, range.end() * step));
 }
@@ -32,14 +32,14 @@ void take_step(Travelling<T>& tensor, const RedistributeStep& step, const Shape&
                const Communicator& comm) {
   const Size ranks = comm.size(), me = comm.rank();
   if (step.transition == Transition::slice && has_contiguous_parts(group, step.to.dim())) {
-    tensor.data = slice_of(tensor.data, group, step.to.dim(), ranks, me);
+    tensor.data = slice_of(tensor.data, group, step.to, ranks, me);
     return;
   }
   if (step.transition == Transition::all_reduce && tensor.ours) {
     comm.all_reduce(tensor.data);
     return;
   }
-  const Shape own = step.to.is_shard() ? part_of(group, step.to.dim(), ranks, me) : group;
+  const Shape own = step.to.is_shard() ? part_of(group, step.to, ranks, me) : group;
   const char* const label = "tessera::redistribute";
   const Vector<T> to = allocate_vector<T>(label, num_elements(own));
   const Size packed = packed_elements(step.from, step.to, group, ranks, me);

@@ -6,30 +6,28 @@
 
 #include <tessera/base/alias.hpp>
 #include <tessera/base/for_each.hpp>
-#include <tessera/base/split.hpp>
 #include <tessera/tensor/redistribute_along.hpp>
 
 namespace tessera {
 namespace {
 
-/// A row-major tensor (outer, n, inner) whose middle dimension is cut into balanced parts. Whole
-/// memory is (outer, n, inner). Packed memory is part after part, each (outer, n_p, inner).
+/// A row-major tensor (outer, n, inner) whose middle dimension is cut into parts. Whole memory is
+/// (outer, n, inner). Packed memory is part after part, each (outer, n_p, inner).
 struct Parts {
-  Size outer = 1, n = 1, inner = 1;
-  Size count;
+  Size outer = 1, inner = 1;
+  Split n;
 
-  Parts(const Shape& shape, int dim, Size parts) : count(parts) {
+  Parts(const Shape& shape, Placement shard, Size parts) : n(split_of(shape, shard, parts)) {
     for (int d = 0; d < static_cast<int>(shape.size()); ++d)
-      (d < dim ? outer : d == dim ? n : inner) *= shape[static_cast<std::size_t>(d)];
+      if (d != shard.dim()) (d < shard.dim() ? outer : inner) *= shape[static_cast<std::size_t>(d)];
   }
 
-  Size elements() const { return outer * n * inner; }
-  Range all() const { return {0, count}; }
+  Size elements() const { return outer * n.units * inner; }
+  Range all() const { return {0, n.parts}; }
   /// Returns the elements of every part, as the counts of a collective.
   std::vector<Size> part_counts() const {
     std::vector<Size> counts;
-    for (Size p = 0; p < count; ++p)
-      counts.push_back(outer * balanced_split(n, count, p).count * inner);
+    for (Size p = 0; p < n.parts; ++p) counts.push_back(outer * n.count(p) * inner);
     return counts;
   }
   /// Returns true if whole and packed memory have the same order.
@@ -46,23 +44,18 @@ template <class T, bool packs>
 struct CopyRuns {
   Vector<T> whole;
   Vector<T> packed;
-  Size outer, n, inner;      // as in Parts
-  Size base, extra;          // of the balanced split, divided on the host
-  Size first, runs_per_row;  // the copied parts; packed memory begins with part `first`
-
-  KOKKOS_INLINE_FUNCTION Size begin_of(Size part) const {
-    return part * base + (part < extra ? part : extra);
-  }
+  Parts parts;
+  Range which;  // the copied parts, with which packed memory begins
 
   template <class Team>
   KOKKOS_FUNCTION void operator()(const Team& team) const {
-    for (Size run = team.league_rank(); run < outer * runs_per_row; run += team.league_size()) {
-      const Size row = run / runs_per_row;
-      const Size part = first + run - row * runs_per_row;
-      const Size begin = begin_of(part);
-      const Size length = (begin_of(part + 1) - begin) * inner;
-      T* const in_whole = whole.data() + (row * n + begin) * inner;
-      T* const in_packed = packed.data() + outer * (begin - begin_of(first)) * inner + row * length;
+    const auto& [outer, inner, n] = parts;
+    for (Size run = team.league_rank(); run < outer * which.count; run += team.league_size()) {
+      const Size row = run / which.count;
+      const Range part = n.place(which.begin + run - row * which.count);
+      const Size length = part.count * inner, before = part.begin - n.place(which.begin).begin;
+      T* const in_whole = whole.data() + (row * n.units + part.begin) * inner;
+      T* const in_packed = packed.data() + outer * before * inner + row * length;
       const T* const from = packs ? in_whole : in_packed;
       T* const to = packs ? in_packed : in_whole;
       Kokkos::parallel_for(Kokkos::TeamVectorRange(team, length),
@@ -79,10 +72,8 @@ void copy_runs(const Vector<T>& whole, const Vector<T>& packed, const Parts& par
   with_space_for(packed.extent(0), [&](const auto& space) {
     const Kokkos::TeamPolicy<std::decay_t<decltype(space)>> policy(
         space, static_cast<int>(std::min(runs, max_league)), Kokkos::AUTO);
-    Kokkos::parallel_for(
-        packs ? pack_label : unpack_label, policy,
-        CopyRuns<T, packs>{whole, packed, parts.outer, parts.n, parts.inner, parts.n / parts.count,
-                           parts.n % parts.count, which.begin, which.count});
+    Kokkos::parallel_for(packs ? pack_label : unpack_label, policy,
+                         CopyRuns<T, packs>{whole, packed, parts, which});
   });
 }
 
@@ -98,7 +89,7 @@ void unpack(const Vector<T>& packed, const Parts& parts, const Vector<T>& whole,
 }
 
 /// Returns the messages of an all-to-all: the rank's part along `own`, cut along `cut`.
-Parts exchanged(const Shape& group, int own, int cut, Size ranks, Size rank) {
+Parts exchanged(const Shape& group, Placement own, Placement cut, Size ranks, Size rank) {
   return {part_of(group, own, ranks, rank), cut, ranks};
 }
 
@@ -119,20 +110,20 @@ void redistribute_along(const Communicator& ranks, Placement before, Placement a
       copy();
       return ranks.all_reduce(to);
     case Transition::reduce_scatter: {
-      const Parts parts(group, after.dim(), ranks.size());
+      const Parts parts(group, after, ranks.size());
       if (!parts.contiguous()) pack(from, parts, packed, parts.all());
       return ranks.reduce_scatter(parts.contiguous() ? from : packed, to, ReduceOp::sum,
                                   parts.part_counts());
     }
     case Transition::all_gather: {
-      const Parts parts(group, before.dim(), ranks.size());
+      const Parts parts(group, before, ranks.size());
       ranks.all_gather(from, parts.contiguous() ? to : packed, parts.part_counts());
       if (!parts.contiguous()) unpack(packed, parts, to, parts.all());
       return;
     }
     case Transition::all_to_all: {
-      const Parts sent = exchanged(group, before.dim(), after.dim(), ranks.size(), me);
-      const Parts received = exchanged(group, after.dim(), before.dim(), ranks.size(), me);
+      const Parts sent = exchanged(group, before, after, ranks.size(), me);
+      const Parts received = exchanged(group, after, before, ranks.size(), me);
       const Size leaving = sent.contiguous() ? 0 : sent.elements();
       const Vector<T> out = sent.contiguous() ? from : alias_vector(packed.data(), leaving);
       const Vector<T> in =
@@ -143,7 +134,7 @@ void redistribute_along(const Communicator& ranks, Placement before, Placement a
       return;
     }
     case Transition::slice:
-      return pack(from, Parts(group, after.dim(), ranks.size()), to, {me, 1});
+      return pack(from, Parts(group, after, ranks.size()), to, {me, 1});
   }
 }
 

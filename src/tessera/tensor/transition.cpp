@@ -1,12 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <tessera/base/split.hpp>
 #include <tessera/tensor/transition.hpp>
 
 namespace tessera {
 
-Shape part_of(Shape block, int dim, Size parts, Size part) {
-  Size& extent = block[static_cast<std::size_t>(dim)];
-  extent = balanced_split(extent, parts, part).count;
+Split split_of(const Shape& block, Placement shard, Size parts) {
+  return {.units = block[static_cast<std::size_t>(shard.dim())],
+          .parts = parts,
+          .blocks = shard.blocks()};
+}
+
+Shape part_of(Shape block, Placement shard, Size parts, Size part) {
+  block[static_cast<std::size_t>(shard.dim())] = split_of(block, shard, parts).count(part);
   return block;
 }
 
@@ -24,8 +28,8 @@ Size packed_elements(Placement before, Placement after, const Shape& group, Size
     case Transition::all_gather:
       return cut(group, before.dim());
     case Transition::all_to_all:
-      return cut(part_of(group, before.dim(), ranks, rank), after.dim()) +
-             cut(part_of(group, after.dim(), ranks, rank), before.dim());
+      return cut(part_of(group, before, ranks, rank), after.dim()) +
+             cut(part_of(group, after, ranks, rank), before.dim());
     case Transition::keep:
     case Transition::all_reduce:
     case Transition::slice:

@@ -8,6 +8,7 @@
 
 #include <tessera/base/names.hpp>
 #include <tessera/base/placement.hpp>
+#include <tessera/base/split.hpp>
 #include <tessera/comm/operation.hpp>
 
 namespace tessera {
@@ -53,9 +54,10 @@ constexpr std::optional<Operation> operation_of(Transition t) {
 
 constexpr bool is_collective(Transition t) { return operation_of(t).has_value(); }
 
-/// Returns the extents of a block's part number `part` of `parts` balanced parts along dimension
-/// `dim`.
-Shape part_of(Shape block, int dim, Size parts, Size part);
+/// Returns the split of a block's extent along the dimension of a Shard into `parts` parts.
+Split split_of(const Shape& block, Placement shard, Size parts);
+/// Returns the extents of part number `part` of them.
+Shape part_of(Shape block, Placement shard, Size parts, Size part);
 
 /// Returns true if the parts of a row-major block along dimension `dim` are contiguous: no earlier
 /// dimension has several elements.

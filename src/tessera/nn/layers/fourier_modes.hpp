@@ -80,7 +80,7 @@ struct FourierModes {
       least = std::min(least, magnitude(k));
       most = std::max(most, magnitude(k));
     }
-    return {least, most - least + 1};
+    return {least, std::max<Size>(0, most - least + 1)};
   }
   Range magnitudes() const { return magnitudes({0, count}); }
 

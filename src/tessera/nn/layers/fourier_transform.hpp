@@ -29,6 +29,7 @@ class FourierTransform {
         at_once_(blocks.own.count > 1 ? 1 : of.samples_at_once(call.samples)),
         magnitudes_(of.magnitudes()),
         grid_(of.grid) {
+    blocks_.unit /= of.group();  // in frequencies
     StateOf<T>* at = call.scratch.data();
     const auto take = [&](Size rows, Size columns) {
       return alias_matrix(reinterpret_cast<T*>(std::exchange(at, at + rows * columns)), rows,
@@ -54,13 +55,11 @@ class FourierTransform {
         gemm_.multiply_batch(Trans::no, Trans::no, along_second(row), positions(fields, s, row), 0,
                              row_between(i), batch);
       });
-      for (Size b = 0; b < blocks_.own.count; ++b) {
-        const FourierSums of = sums_of(block_of_sums(b));
-        const Matrix<StateOf<T>> sums = alias_matrix(sums_, 2 * of.magnitudes, of.columns());
-        gemm_.multiply_batch(Trans::no, Trans::no, along_first(of), between_, 0, sums,
-                             {count, 0, size_between(), of.size()});
-        modes_of_sums(of, count, sums.data(), first_mode(modes, s, of), size_of_modes());
-      }
+      const FourierSums of = sums_of({0, of_.count});
+      const Matrix<StateOf<T>> sums = alias_matrix(sums_, 2 * of.magnitudes, of.columns());
+      gemm_.multiply_batch(Trans::no, Trans::no, along_first(of), between_, 0, sums,
+                           {count, 0, size_between(), of.size()});
+      modes_of_sums(of, count, sums.data(), modes.data() + s * size_of_modes(), size_of_modes());
     });
   }
 
@@ -68,7 +67,7 @@ class FourierTransform {
   template <class Out>
   void to_grid(const Matrix<const T>& modes, const Matrix<Out>& fields) const {
     for_samples([&](Size s, Size count) {
-      if (blocks_.own.count == 1) return block_to_grid(modes, s, {0, of_.count}, fields, s, count);
+      if (blocks_.own.count <= 1) return block_to_grid(modes, s, {0, of_.count}, fields, s, count);
       for (Size b = 0; b < blocks_.own.count; ++b) {
         block_to_grid(modes, s, blocks_.terms(b), node(nodes_in({0, b})), 0, 1);
         join_rows(0, {b, 1}, [&](Size lower, Size upper) {
@@ -124,11 +123,9 @@ class FourierTransform {
   Size size_of_modes() const { return of_.count * of_.group(); }
   Size size_between() const { return static_cast<Size>(between_.span()); }
 
-  Range block_of_sums(Size b) const {
-    return blocks_.own.count == 1 ? Range{0, of_.count} : blocks_.terms(b);
-  }
   FourierSums sums_of(Range block) const {
-    const Range used = of_.magnitudes(block);
+    Range used = of_.magnitudes(block);
+    if (used.count == 0) used.begin = magnitudes_.begin;
     return {of_.modes, of_.width, of_.first + block.begin, block.count, used.begin, used.count};
   }
   /// Returns the factors of a block of frequencies.

@@ -69,6 +69,8 @@ struct LayerCall {
   bool add_input_gradients = false;                                    ///< adds to input_gradients
   std::array<Vector<State>, max_layer_parameters> parameter_gradients{};  ///< row-major
   bool add_parameter_gradients = false;  ///< adds to parameter_gradients
+  /// Columns over which a norm of heads sums these gradients; -1: all.
+  Range columns{0, -1};
 
   bool wants_input_gradient(std::size_t input) const {
     return input_gradients[input].data() != nullptr ||

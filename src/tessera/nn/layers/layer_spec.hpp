@@ -216,6 +216,7 @@ inline constexpr Placement as_terms = Placement::partial();
 struct Layout {
   std::string split{};                           ///< the indices that the axis splits
   Size repeats = 1;                              ///< ranks with the same part (Placement::repeats)
+  Size units = 0, blocks = 0;                    ///< of these indices (Split); 0: balanced
   std::vector<Placement> parameters{};           ///< also of their moments
   std::vector<Placement> inputs{};               ///< as forward and backward read them
   Placement output{};                            ///< as forward writes it

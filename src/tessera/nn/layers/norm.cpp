@@ -108,13 +108,18 @@ void norm_parameter_gradients(const LayerCall<T>& call) {
   const NormShape shape(call, call.output_gradient);
   const T *const x = call.inputs[0].data(), *const dy = call.output_gradient.data();
   const Math* const saved = call.saved.data();
+  const Size all = static_cast<Size>(call.output_gradient.extent(1)) / shape.cols,
+             first = call.columns.begin / shape.cols,
+             some = call.columns.count < 0 ? all : call.columns.count / shape.cols,
+             groups = static_cast<Size>(call.output_gradient.extent(0)) * some;
   sum_columns<Math>(
-      "tessera::norm_parameter_gradients"_label, shape.rows, shape.cols, shape.rows * shape.cols,
+      "tessera::norm_parameter_gradients"_label, groups, shape.cols, groups * shape.cols,
       KOKKOS_LAMBDA(const RowPart& part, Math* sums) {
-        if (shape.skips(part.number)) return;
-        const Size at = part.number * shape.cols + part.first, width = part.width;
+        const Size row = part.number / some * all + first + part.number % some;
+        if (shape.skips(row)) return;
+        const Size at = row * shape.cols + part.first, width = part.width;
         const T *const in = x + at, *const d = dy + at;
-        const Math* const save = saved + (centred ? 2 : 1) * part.number;
+        const Math* const save = saved + (centred ? 2 : 1) * row;
         const Math inverse = save[0], mean = centred ? save[1] : Math(0);
         part.for_each(
             [=](Size j) {

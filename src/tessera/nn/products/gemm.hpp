@@ -27,6 +27,7 @@ struct SumBlocks {
   Size blocks = 1;
   Range own{0, 1};  ///< a power of two of blocks, or none
   Size outer = 1;
+  Size unit = 1;  ///< terms of an index
 
   /// Returns the terms of a run.
   KOKKOS_FUNCTION constexpr Size run() const { return begin_of(own.count); }
@@ -37,8 +38,7 @@ struct SumBlocks {
 
  private:
   KOKKOS_FUNCTION constexpr Size begin_of(Size block) const {
-    return nested_split(n, blocks, own.begin + block).begin -
-           nested_split(n, blocks, own.begin).begin;
+    return nested_split(n, blocks, Range{own.begin, block}).count * unit;
   }
 };
 

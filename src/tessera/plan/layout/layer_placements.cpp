@@ -6,6 +6,7 @@
 
 #include <tessera/base/error.hpp>
 #include <tessera/nn/layers/layer_kind.hpp>
+#include <tessera/plan/grains.hpp>
 #include <tessera/plan/layout/claims.hpp>
 #include <tessera/plan/layout/layer_placements.hpp>
 
@@ -97,6 +98,7 @@ std::vector<LayerPlacements> place_layers(const PlanInput& input) {
     }
     if (splits_context) check_context(input, layer, layers[l]);
   }
+  if (input.numerics.reproducible) split_in_blocks(input, layers);
   return layers;
 }
 
@@ -125,9 +127,12 @@ LayerSpec local_layer(const PlanInput& input, LayerSpec layer, const LayerPlacem
       layer.share = {{std::max(layer.positions_of(0), layer.positions()), ranks, 1, input.zigzag},
                      own};
     const Layout& along = placements.axes[a];
-    for (const char index : along.split)
+    for (const char index : along.split) {
+      const Size all = layer.part(index).count, units = along.units > 0 ? along.units : all;
       cut_index(layer, index, along,
-                {{layer.part(index).count, ranks / along.repeats}, own / along.repeats});
+                {{units, ranks / along.repeats, units > 0 ? all / units : 1, false, along.blocks},
+                 own / along.repeats});
+    }
     if (along.repeats > 1)
       cut_index(layer, 'u', along, {{layer.part('u').count, along.repeats}, own % along.repeats});
   }

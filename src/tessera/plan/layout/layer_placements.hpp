@@ -16,6 +16,10 @@ namespace tessera {
 struct LayerPlacements {
   std::array<Layout, mesh_axes.size()> axes{};  ///< in the order of mesh_axes
 
+  /// How `model` splits the columns of the inputs and of the output, if their sums have a fixed
+  /// order and the axis may split them on any mesh; else without blocks.
+  std::array<Split, 2> columns{};
+
   const Layout& along(std::string_view axis) const { return axes[axis_number(axis)]; }
   friend bool operator==(const LayerPlacements&, const LayerPlacements&) = default;
 };

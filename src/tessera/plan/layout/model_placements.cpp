@@ -102,6 +102,7 @@ class Chooser {
     for (std::size_t l = 0; l < input_.model.layers.size(); ++l) {
       chosen_.push_back(best_of(l));
       check_given_specs(input_.model.layers[l], chosen_.back());
+      if (input_.numerics.reproducible) continue;  // parts are whole groups: split_in_blocks()
       check_groups(input_.model.layers[l], chosen_.back());
       check_parts(input_.model.layers[l], chosen_.back());
       repeat_groups(input_.model.layers[l], chosen_.back());

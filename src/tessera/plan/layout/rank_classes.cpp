@@ -100,9 +100,15 @@ std::vector<std::set<Size>> AxisClasses::cut_pieces(const Shape& shape, const Cu
     if (of.shift > 0) separate(of.axes);
     std::set<Size> counts;
     for (const Size whole : extents[of.dimension]) {
-      cut(of.axes, whole / of.unit % parts);
-      const Split split{whole / of.unit, parts, of.unit};
+      const Split split{whole / of.unit, parts, of.unit, false, of.blocks};
       counts.insert({split.count(0), split.count(parts - 1)});
+      if (of.blocks == 0) cut(of.axes, split.units % parts);
+      for (Size part = 1; of.blocks > 0 && part < parts; ++part) {
+        counts.insert(split.count(part));
+        if (split.count(part) != split.count(part - 1) ||
+            split.blocks_of(part).count != split.blocks_of(part - 1).count)
+          cut(of.axes, part);
+      }
     }
     extents[of.dimension] = std::move(counts);
   }

@@ -8,12 +8,16 @@
 namespace tessera {
 namespace {
 
-/// Separates ranks whose parts contain other numbers of elements of a parameter. Two pieces are
-/// enough: the first rank of the mesh has the largest one, the last rank the smallest.
+/// Separates ranks whose parts contain other numbers of elements of a parameter. The first rank of
+/// the mesh has the largest piece and the last rank the smallest one. Others differ only in blocks.
 void cut_parameter(AxisClasses& classes, const Plan& plan, const ParameterLayout& layout,
                    const ParameterPlan& parameter) {
   const BucketPlan& bucket = layout.buckets[parameter.bucket];
-  for (const Size rank : {Size{0}, plan.input.mesh.num_ranks() - 1}) {
+  const MeshShape& mesh = plan.input.mesh;
+  std::vector<Size> ranks{mesh.num_ranks() - 1};
+  for (Size m = 0; m < (plan.input.numerics.reproducible ? mesh.size_of("model") : 1); ++m)
+    ranks.push_back(mesh.rank_at("model", m));
+  for (const Size rank : ranks) {
     const Size elements = num_elements(plan.piece(rank, parameter).extent);
     classes.cut_range(bucket.shares, bucket.elements, {parameter.place.begin, elements});
   }
@@ -52,7 +56,9 @@ void cut_activations(AxisClasses& classes, const Plan& plan, const std::set<Size
             extents.insert(balanced_split(of_rank, input.microbatches, m).count *
                            balanced_split(slot.positions(), ways, c).count);
     }
-  for (const Size extent : extents) classes.cut_pieces({extent}, {{0, axes}});
+  const Size blocks = input.numerics.reproducible ? input.numerics.model_grains : 0;
+  for (const Size extent : extents)
+    classes.cut_pieces({extent}, {{.axes = axes, .blocks = blocks}});
 }
 
 /// Returns classes of ranks with equal samples, extents of layers and sizes of parts of buckets.

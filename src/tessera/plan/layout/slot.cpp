@@ -32,7 +32,8 @@ MovedBlock moved_block(const Slot& from, const Slot& to, std::size_t axis, Size 
     }
   const auto in_block = [&](Placement placement) {
     if (!placement.is_shard()) return placement;
-    return Placement::shard(placement.is_shard(static_cast<int>(columns)) ? 2 : 0);
+    return Placement::shard(placement.is_shard(static_cast<int>(columns)) ? 2 : 0)
+        .in_blocks(placement.blocks());
   };
   return {in_block(from.placements[axis]), in_block(to.placements[axis]), std::move(shape)};
 }

@@ -54,8 +54,10 @@ Cuts cuts_of_parameter(const MeshShape& mesh, const LayerSpec& layer,
     const auto dimension = static_cast<std::size_t>(along.parameters[p].dim());
     cuts.push_back({.dimension = dimension,
                     .axes = {*mesh.find(mesh_axes[a].name)},
-                    .unit = layer.parameters[p].shape[dimension] / layer.total(along.split[0]),
-                    .repeats = along.repeats});
+                    .unit = layer.parameters[p].shape[dimension] /
+                            (along.units > 0 ? along.units : layer.total(along.split[0])),
+                    .repeats = along.repeats,
+                    .blocks = along.blocks});
   }
   return cuts;
 }

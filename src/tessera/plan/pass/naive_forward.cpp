@@ -10,7 +10,8 @@ namespace tessera::detail {
 NaivePass::NaivePass(const PlanInput& input, const std::vector<LayerPlacements>& layers)
     : PassTensors(input),
       layers_(input.model.layers),
-      of_loss_(placed(loss_placement(input, layers))) {
+      of_loss_(placed(loss_placement(input, layers))),
+      blocks_of_loss_(input.loss == LossKind::cross_entropy ? layers.back().columns[1].blocks : 0) {
   for (std::size_t l = 0; l < layers_.size(); ++l) {
     const auto all = [&](const auto& placement_of) {
       return placed_by(
@@ -194,12 +195,15 @@ SlotId NaivePass::loss() {
     terms = tensor(all);
     redistribute(own_terms, terms);
   };
-  const Size blocks = softmax_blocks(input_);
   const bool splits_columns = placement_along("model", of_loss_, input_.mesh).is_shard();
-  if (splits_columns || blocks > 1)
+  if (splits_columns || blocks_of_loss_ > 0) {
+    Placements own = of_loss_;
+    for (const std::size_t axis : input_.mesh.axes_named({"model"}))
+      own[axis] = own[axis].in_units(3);
     add_terms({slot(prediction).positions(),
-               3 * std::max(blocks, splits_columns ? input_.mesh.size_of("model") : 1)},
-              of_loss_, splits_columns ? placed({}) : of_loss_);
+               3 * (blocks_of_loss_ > 0 ? blocks_of_loss_ : input_.mesh.size_of("model"))},
+              own, splits_columns ? placed({}) : own);
+  }
   if (input_.loss == LossKind::relative_l2 && input_.mesh.size_of("context") > 1)
     add_terms({1, 2}, placed({}, as_terms), placed({}, Placement()));
   emit(Loss{.prediction = prediction, .terms = terms, .gradient = gradient});

@@ -69,6 +69,7 @@ class NaivePass : public PassTensors {
   const std::vector<LayerSpec>& layers_;
   std::vector<PlacedLayer> at_;       ///< by layer
   Placements of_loss_;                ///< of the prediction in the loss, and of its gradient
+  Size blocks_of_loss_;               ///< of the columns of a softmax (LayerPlacements::columns)
   std::vector<char> needs_gradient_;  ///< by layer, true if its output depends on parameters
   SlotId x_ = slot_of_x;              ///< x in the compute type
   std::vector<SlotId> copies_of_x_;

@@ -55,7 +55,8 @@ Cuts PassTensors::cuts(const Placements& placements, Size columns, AxisSet batch
                       unit,
                       joined,
                       0,
-                      placements[axis].repeats()});
+                      placements[axis].repeats(),
+                      placements[axis].blocks()});
     }
   };
   const AxisSet model = input_.mesh.axes_named({"model"}),
