@@ -40,16 +40,6 @@ Config on_ranks(Config config, Size ranks, Size microbatches) {
   return config;
 }
 
-/// Returns the largest number of ranks, at most `most`, that get whole grains if sums have a fixed
-/// order.
-Size most_ranks(const Config& config, Size most) {
-  const Numerics& numerics = config.training.numerics;
-  if (!numerics.reproducible) return most;
-  Size ranks = numerics.grains;
-  while (ranks > most) ranks /= 2;
-  return ranks;
-}
-
 /// Returns the configuration with the fewest microbatches that fit into memory, or none if there
 /// are too few samples.
 std::optional<Config> fitting(const Config& config, Size ranks, const Limits& limits,
@@ -82,8 +72,7 @@ std::string reference_name(const Config& config) {
 
 ReferencePlan plan_reference(const Config& config, const VerifyRules& rules, const Limits& limits,
                              Size available, const DeviceTraits& traits) {
-  const Size most =
-      most_ranks(config, std::min({rules.ranks, available, config.training.batch_size}));
+  const Size most = std::min({rules.ranks, available, config.training.batch_size});
   for (Size ranks = 1; ranks / 2 < most; ranks *= 2) {
     const Size tried = std::min(ranks, most);
     if (const std::optional<Config> run = fitting(config, tried, limits, traits))

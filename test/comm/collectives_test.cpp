@@ -356,7 +356,10 @@ TYPED_TEST(SumsInATree, HaveOneTermPerRankByDefault) {
   if (places > 2) {
     EXPECT_NE(chain, to_host(v));
   }
-  test::expect_contains(test::message_of([&] { any_order.in_tree(TreeTerms{}); }), "terms for");
+  test::expect_contains(test::message_of([&] {
+                          any_order.in_tree({{{}, {}, {}, {}, {}, {}, {}, {}, {}}});
+                        }),
+                        "terms for");
 }
 
 /// Every rank completes the calls in another order, so their second parts begin in another order.

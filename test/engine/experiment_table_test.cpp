@@ -84,9 +84,8 @@ std::vector<std::string> meshes(Size of_ranks) {
 /// Returns true if the ranks of each axis have whole grains of every sum.
 bool keeps_grains(const Experiment& setup, const MeshShape& mesh) {
   if (setup.model.transformer.tied && mesh.size_of("pipeline") > 1) return false;
-  const Size batch = mesh.size_of("data") * mesh.size_of("fsdp");
   return mesh.size_of("context") == 1 && mesh.size_of("expert") == 1 &&
-         std::has_single_bit(static_cast<std::size_t>(batch * mesh.size_of("model")));
+         std::has_single_bit(static_cast<std::size_t>(mesh.size_of("model")));
 }
 
 /// What is recomputed. A kind is recomputed only if the model has it.
@@ -197,9 +196,8 @@ Experiment choose_arithmetic(Experiment setup, const MeshShape& mesh, Size numbe
     case 2:
     case 3: {
       if (!keeps_grains(setup, mesh)) return setup;
-      const Size batch = mesh.size_of("data") * mesh.size_of("fsdp");
       setup.training.numerics = {true, 8, std::array<Size, 3>{4, 1, 8}[number / 6 % 3]};
-      setup.training.microbatches = mesh.size_of("pipeline") > 1 ? 8 / batch : 1;
+      setup.training.microbatches = 1;
       // Grains of different sizes, some of them empty.
       setup.training.batch_size = number % 12 < 6 ? 29 : 7;
       setup.data.samples = setup.training.batch_size + (number % 12 < 6 ? 11 : 2);

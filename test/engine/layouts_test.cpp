@@ -2,6 +2,7 @@
 // Experiments that are not in the table: layouts and sizes of one kind of model.
 #include <array>
 #include <string_view>
+#include <vector>
 
 #include <gtest/gtest.h>
 
@@ -115,6 +116,32 @@ TEST(Layouts, AnySizesAlongModelHaveTheBitsOfOneRank) {
         setup.training.distributed.sequence_parallel = splits_rows;
         setup.training.batch_size = 7;
         setup.data.samples = 9;
+          expect_trains_like_one_rank(setup);
+        }
+}
+
+/// Ranks have runs of grains that are no whole trees, and none with more ranks than grains.
+TEST(Layouts, AnyNumberOfRanksHasTheBitsOfOne) {
+  Size number = 0;
+  for (const Size grains : {1, 4, 8, 16})
+    for (const std::string_view strategy : names_of<Strategy>)
+      for (const std::vector<Axis>& axes :
+           std::vector<std::vector<Axis>>{{{"data", ranks()}},
+                                          {{"fsdp", ranks()}},
+                                          {{"data", ranks() / 2}, {"fsdp", 2}},
+                                          {{"data", 2}, {"fsdp", ranks() / 2}},
+                                          {{"pipeline", 2}, {"data", ranks() / 2}}}) {
+        const MeshShape mesh(axes);
+        if (mesh.num_ranks() != ranks() || !train_test::suits(strategy, mesh)) continue;
+        Experiment setup = on_mesh(++number % 2 == 0 ? mlp() : transformer(), axes, strategy);
+        SCOPED_TRACE(testing::Message() << mesh.to_string() << ", " << strategy << ", " << grains);
+        setup.training.numerics = {.reproducible = true, .grains = grains};
+        setup.training.microbatches = 1;
+        setup.training.batch_size = 11;
+        setup.data.samples = 13;  // the last batch has 2
+        setup.training.num_epochs = 2;
+        if (number / 2 % 2 == 0) setup.training.optimizer = {.kind = OptimizerKind::sgd};
+        setup.training.distributed.overlap = row_of(*value_named<Strategy>(strategy)).splits_batch;
         expect_trains_like_one_rank(setup);
       }
 }

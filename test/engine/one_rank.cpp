@@ -135,7 +135,7 @@ class MemoryByLine {
   };
   std::array<Line, 9> lines_{
       Line{&MemoryPlan::parameters, {"tessera::parameters"}},
-      Line{&MemoryPlan::gradients, {"tessera::gradients", "tessera::gradient_levels"}},
+      Line{&MemoryPlan::gradients, {"tessera::gradients"}},
       Line{&MemoryPlan::moments, {"tessera::optimizer_moments"}},
       Line{&MemoryPlan::copies, {"tessera::parameter_copies"}},
       Line{&MemoryPlan::gathered_units, {"tessera::gathered_units"}},

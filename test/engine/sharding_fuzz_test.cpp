@@ -333,6 +333,17 @@ bool begins_with_one_of(const std::string& text, const std::vector<std::string_v
                      [&](std::string_view key) { return text.starts_with(key); });
 }
 
+/// Fixes the order of sums in one of three experiments, with any number of grains.
+void randomize_numerics(Random& random, Experiment& setup) {
+  if (!random.once_in(3)) return;
+  Experiment fixed = setup;
+  fixed.training.numerics = {.reproducible = true, .grains = Size{1} << random.number(0, 4)};
+  fixed.training.microbatches = 1;
+  const std::string wrong = rejection(fixed);
+  if (wrong.empty()) setup = fixed;
+  EXPECT_EQ(wrong.find("ranks of the batch"), std::string::npos) << wrong;
+}
+
 /// Returns a short training of any model on a mesh of this many ranks, under any strategy that the
 /// mesh allows. Sizes are 1, primes, and numbers below the number of ranks. If the plan rejects a
 /// configuration, draws another one, and fails the test if the message names an unexpected key.
@@ -375,6 +386,7 @@ Experiment random_experiment(Random& random, Size ranks, bool of_experts) {
     }
     if (wrong.empty()) {
       randomize_precision(random, setup);
+      randomize_numerics(random, setup);
       return setup;
     }
     EXPECT_TRUE(begins_with_one_of(wrong, may_be_rejected)) << wrong;

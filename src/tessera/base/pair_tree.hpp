@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <algorithm>
 #include <bit>
 #include <cstdint>
 #include <vector>
@@ -24,29 +23,13 @@ constexpr Size tree_levels(Size places) {
   return std::bit_width(static_cast<std::uint64_t>(places > 1 ? places - 1 : 0));
 }
 
-/// Returns the largest node that a run of places, which is not empty, begins with.
-constexpr Range first_node(Range places) {
-  const auto most = static_cast<Size>(std::bit_floor(static_cast<std::uint64_t>(places.count)));
-  const Size aligned = places.begin & -places.begin;
-  return {places.begin, aligned > 0 && aligned < most ? aligned : most};
-}
 /// Returns the number of the largest nodes of a run of places. The node that begins at place m of a
 /// run from a on is pushed to row nodes_in({a, m - a}).
 constexpr Size nodes_in(Range places) {
   Size nodes = 0;
-  for (; places.count > 0; ++nodes) {
-    const Range node = first_node(places);
-    places = {node.end(), places.count - node.count};
-  }
-  return nodes;
-}
-/// Returns the largest nodes of a run of places.
-inline std::vector<Range> largest_nodes(Range places) {
-  std::vector<Range> nodes;
-  while (places.count > 0) {
-    nodes.push_back(first_node(places));
-    places = {nodes.back().end(), places.count - nodes.back().count};
-  }
+  // Goes up the levels: an odd end has a node that no larger one of the run contains.
+  for (Size a = places.begin, b = places.end(); a < b; a = (a + 1) / 2, b /= 2)
+    nodes += a % 2 + b % 2;
   return nodes;
 }
 
@@ -69,6 +52,13 @@ inline Size push_node(std::vector<Range>& stack, Range node) {
   }
   stack.push_back(node);
   return joins;
+}
+
+/// Returns the largest nodes of a run of places.
+inline std::vector<Range> largest_nodes(Range places) {
+  std::vector<Range> nodes;
+  for (Size place = places.begin; place < places.end(); ++place) push_node(nodes, {place, 1});
+  return nodes;
 }
 
 /// Returns the items of a run of blocks, if n items are split into `blocks` balanced blocks.

@@ -172,20 +172,15 @@ void Communicator::barrier(Site site) const {
 }
 
 Communicator Communicator::in_tree(TreeTerms terms, Site site) const {
+  if (terms.nodes.empty())
+    for (Size rank = 0; rank < size(); ++rank)
+      terms.nodes.push_back({balanced_split(Size{1} << tree_levels(size()), size(), rank)});
   if (static_cast<int>(terms.nodes.size()) != size())
     throw Error(ExitCode::communication, "a tree of sums over axis {} at {}: {} terms for {} ranks",
                 axis(), to_string(site), terms.nodes.size(), size());
   Communicator ordered = *this;
   ordered.tree_ = std::make_shared<const SumTree>(std::move(terms));
   return ordered;
-}
-
-Communicator Communicator::in_tree() const {
-  TreeTerms terms;
-  const Size places = Size{1} << tree_levels(size());
-  for (Size rank = 0; rank < size(); ++rank)
-    terms.nodes.push_back({balanced_split(places, size(), rank)});
-  return in_tree(std::move(terms));
 }
 
 Call Communicator::in_order(Call call) const {

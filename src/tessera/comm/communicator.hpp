@@ -84,11 +84,9 @@ class Communicator {
   /// Returns a handle of the same ranks whose sums of floating-point numbers are added in a tree of
   /// these terms, so that the order of additions depends neither on the library nor on the
   /// transport. All ranks must use it, with equal nodes, for the same calls. Throws Error
-  /// (communication) unless there are terms for every rank.
-  Communicator in_tree(TreeTerms terms, Site site = Site::current()) const;
-  /// The same with one node of each rank, which together are the smallest tree of at least as many
-  /// places as ranks: the balanced split of the places.
-  Communicator in_tree() const;
+  /// (communication) unless there are terms for every rank. Without terms, each rank has one node:
+  /// its part of the balanced split of the smallest tree of at least as many places as ranks.
+  Communicator in_tree(TreeTerms terms = {}, Site site = Site::current()) const;
 
   /// v becomes the elementwise sum, maximum or minimum of the v of all ranks.
   template <class V>

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <utility>
+
 #include <tessera/base/alias.hpp>
 #include <tessera/engine/arenas.hpp>
 
@@ -26,16 +28,19 @@ StateArena<T> StateArena<T>::copies(const StatePlan& state) {
 
 template <class T>
 StateArena<T> StateArena<T>::gradients(const StatePlan& state) {
-  return {"tessera::gradients",     "tessera::unit_gradients", state,
-          state.sharding.gradients, state.bucket_gradients,    &BucketPlace::gradient_begin};
+  return {"tessera::gradients",      "tessera::unit_gradients", state,
+          state.sharding.gradients,  state.bucket_gradients,    &BucketPlace::gradient_begin,
+          state.rows_of_gradients(), state.gradient_rows};
 }
 
 template <class T>
 StateArena<T>::StateArena(const std::string& label, const std::string& buffer_label,
                           const StatePlan& state, bool sharded, Size buffer,
-                          Size BucketPlace::*begin)
-    : flat_(allocate_zeros<T>(label, sharded ? state.shares : state.whole)),
-      buffer_(allocate_zeros<T>(buffer_label, sharded ? buffer : 0)) {
+                          Size BucketPlace::*begin, Size flat_rows, Size buffer_rows)
+    : row_elements_(sharded ? buffer : state.whole),
+      flat_(allocate_zeros<T>(label, flat_rows * (sharded ? state.shares : state.whole))),
+      buffer_(allocate_zeros<T>(buffer_label, sharded ? buffer_rows * buffer : 0)) {
+  flat_ = Kokkos::subview(flat_, std::pair(Size{0}, sharded ? state.shares : state.whole));
   for (const BucketPlace& place : state.buckets) {
     T* const whole = !sharded     ? flat_.data() + place.whole.begin
                      : buffer > 0 ? buffer_.data() + place.*begin
@@ -61,8 +66,9 @@ Vector<T> StateArena<T>::whole(Size bucket) const {
 }
 
 template <class T>
-Vector<T> StateArena<T>::part(Size bucket, Range elements) const {
-  return alias_vector(buckets_[bucket].whole + elements.begin, elements.count);
+Vector<T> StateArena<T>::part(Size bucket, Range elements, Size row) const {
+  T* const whole = buckets_[bucket].whole + row * row_elements_;
+  return alias_vector(whole + elements.begin, elements.count);
 }
 
 TESSERA_INSTANTIATE_CLASS(StateArena);

@@ -21,7 +21,8 @@ class StateArena {
   static StateArena parameters(const StatePlan& state);
   /// Allocates the copies of the parameters in the compute type, set to zero.
   static StateArena copies(const StatePlan& state);
-  /// Allocates the gradients, set to zero.
+  /// Allocates the gradients, set to zero, with the rows of StatePlan. All functions but part()
+  /// return the first one.
   static StateArena gradients(const StatePlan& state);
 
   /// Returns the elements that the rank keeps: its shares of all buckets, or all whole buckets.
@@ -35,8 +36,8 @@ class StateArena {
   /// Returns a whole bucket. If the role is sharded, its values are valid only between the gather
   /// or the computation of the bucket and the next use of its place in buffer().
   Vector<T> whole(Size bucket) const;
-  /// Returns a range of elements of a whole bucket; the validity is that of whole().
-  Vector<T> part(Size bucket, Range elements) const;
+  /// Returns a range of elements of a row of a whole bucket; the validity is that of whole().
+  Vector<T> part(Size bucket, Range elements, Size row = 0) const;
 
  private:
   struct Place {
@@ -45,8 +46,10 @@ class StateArena {
     Size whole_elements, share_elements;
   };
   StateArena(const std::string& label, const std::string& buffer_label, const StatePlan& state,
-             bool sharded, Size buffer, Size BucketPlace::*begin);
+             bool sharded, Size buffer, Size BucketPlace::*begin, Size flat_rows = 1,
+             Size buffer_rows = 1);
 
+  Size row_elements_;  ///< from a row of whole buckets to the next
   Vector<T> flat_;
   Vector<T> buffer_;
   std::vector<Place> buckets_;

@@ -5,6 +5,7 @@
 #include <tessera/base/region.hpp>
 #include <tessera/engine/bucket_traffic.hpp>
 #include <tessera/optim/clipping.hpp>
+#include <tessera/plan/grains.hpp>
 
 namespace tessera {
 
@@ -24,6 +25,15 @@ BucketTraffic<T>::BucketTraffic(const Plan& plan, Size rank, const PlanCommunica
           allocate_vector<State>("tessera::reduce_scatter_scratch", state_.scatter_scratch)),
       padding_(state_.buckets.size()),
       reductions_(state_.buckets.size()) {
+  for (const BucketPlan& bucket : stage_.parameters.buckets)
+    for (const AxisSet axes : {bucket.shares.axes, bucket.replicas()}) {
+      const Size in_stride =
+          axes == bucket.shares.axes ? state_.whole_gradients() : state_.gradients();
+      const Communicator& ranks = communicators[axes];
+      sums_.emplace(axes, in_fixed_order_ ? ranks.in_tree({gradient_nodes(plan.input, axes, rank),
+                                                           in_stride, state_.gradients()})
+                                          : ranks);
+    }
   for (const ParameterPlan& parameter : stage_.parameters.parameters) {
     const Size elements = num_elements(plan.piece(rank, parameter).extent);
     if (const Size rest = parameter.place.count - elements; rest > 0)
@@ -49,7 +59,7 @@ void BucketTraffic<T>::reduce_scatter(const ReduceScatter& move, Size microbatch
     finish(scatter_);
     return add_incoming(bucket, microbatch);
   }
-  const Communicator& ranks = communicators_[move.ranks];
+  const Communicator& ranks = sums_.at(move.ranks);
   const Vector<State> whole = gradients_.whole(bucket), share = scattered(bucket, microbatch);
   if (move.phase == Phase::start) {
     const Scratch room{scatter_scratch_};
@@ -69,7 +79,7 @@ template <class T>
 void BucketTraffic<T>::reduce(const Reduce& move) {
   Request& reduction = reductions_[move.bucket];
   if (move.phase == Phase::finish) return finish(reduction);
-  const Communicator& ranks = communicators_[move.ranks];
+  const Communicator& ranks = sums_.at(move.ranks);
   const Vector<State> gradient = gradients_.range(state_.gradient(move.bucket));
   if (move.phase == Phase::start) return started(reduction, ranks.iall_reduce(gradient));
   ranks.all_reduce(gradient);
@@ -109,12 +119,13 @@ void BucketTraffic<T>::add_incoming(Size bucket, Size microbatch) const {
     accumulate<State>(Vector<const State>(scattered(bucket, microbatch)), gradients_.share(bucket));
 }
 
-/// Sets the padding of a bucket's gradient to zero. Other buckets in the same buffer, and
-/// reductions in place, leave values there.
+/// Sets the padding of a bucket's gradient to zero, in all rows. Other buckets in the same buffer,
+/// and reductions in place, leave values there.
 template <class T>
 void BucketTraffic<T>::clear_padding(Size bucket) const {
   for (const Range& range : padding_[bucket])
-    Kokkos::deep_copy(ExecSpace(), gradients_.part(bucket, range), State(0));
+    for (Size row = 0; row < state_.gradient_rows; ++row)
+      Kokkos::deep_copy(ExecSpace(), gradients_.part(bucket, range, row), State(0));
 }
 
 template <class T>

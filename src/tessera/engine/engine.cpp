@@ -80,7 +80,6 @@ Engine<T>::Engine(const Plan& plan, const Mesh& mesh, const StepOptions& options
                       sums_, parameters_, used_, gradients_),
       step_calls_(stage_.actions.size()),
       evaluation_calls_(stage_.evaluation.size()),
-      first_loss_sum_(first_loss_sum(plan.input, mesh.rank())),
       losses_per_sample_(plan.input.loss_count(1)),
       samples_(plan.input, plan.input.batch_size, mesh.rank()) {
   if (plan.input.has_stages())
@@ -139,7 +138,7 @@ template <class T>
 auto Engine<T>::microbatch_of(const Batch<State>& batch, Size number) -> Microbatch<State> {
   if (samples_.global() != batch.global_samples)
     samples_ = BatchSamples(plan_.input, batch.global_samples, rank_);
-  const Range part = balanced_split(batch.samples, plan_.input.microbatches, number);
+  const Range part = samples_.own(number);
   const auto rows = [&](const Matrix<const State>& of) {
     const Size positions = static_cast<Size>(of.extent(0)) / std::max<Size>(1, batch.samples);
     return rows_of(of, {part.begin * positions, part.count * positions});
@@ -208,10 +207,12 @@ void Engine<T>::backward(const Backward& backward, std::optional<LayerCall<Compu
     operands_.complete_gradients(backward.layer, now.microbatch.number);
 }
 
-/// Returns the loss sums of the microbatch.
+/// Returns the loss sums of the microbatch. One without a grain, which has no samples, gets those
+/// of another rank's grain.
 template <class T>
 Vector<double> Engine<T>::loss_sums(const Now& now) const {
-  return sums_.losses(now.batch_number, {first_loss_sum_ + now.microbatch.number, 1});
+  const Size number = state_.grains.begin + now.microbatch.number;
+  return sums_.losses(now.batch_number, {number % plan_.input.loss_sums(), 1});
 }
 
 template <class T>

@@ -153,7 +153,6 @@ class Engine {
   };
   std::vector<LayerNames> layer_names_;  ///< profiling regions by layer
   Calls step_calls_, evaluation_calls_;
-  Size first_loss_sum_;     ///< number of the rank's first loss sum in a batch
   Size losses_per_sample_;  ///< PlanInput::loss_count(1)
   BatchSamples samples_;    ///< of the latest batch
 };

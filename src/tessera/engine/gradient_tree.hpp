@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <tessera/base/alias.hpp>
 #include <tessera/base/pair_tree.hpp>
 #include <tessera/engine/arenas.hpp>
 #include <tessera/optim/clipping.hpp>
@@ -14,37 +13,30 @@ template <class T>
 class GradientTree {
  public:
   GradientTree(const StatePlan& state, const StateArena<T>& gradients)
-      : state_(state),
-        gradients_(gradients),
-        levels_(
-            allocate_zeros<T>("tessera::gradient_levels", state.gradient_levels * state.whole)) {}
+      : state_(state), gradients_(gradients) {}
 
-  bool sums_in_tree() const { return levels_.extent(0) > 0; }
+  bool sums_in_tree() const { return state_.gradient_rows > 1; }
 
   /// Returns the place of the gradient of some elements of a bucket in one microbatch.
   Vector<T> part(Size microbatch, Size bucket, Range elements) const {
-    return row(sums_in_tree() ? nodes_in({0, microbatch}) : 0, bucket, elements);
+    return gradients_.part(bucket, elements, state_.row_of(microbatch));
   }
 
   /// Adds what can be added now that the elements are complete in this microbatch and in all before
-  /// it. After the last microbatch, the arena of gradients has the sum.
+  /// it. After the last microbatch, the first rows of the arena have the nodes of the rank's
+  /// grains.
   void complete(Size microbatch, Size bucket, Range elements) const {
-    if (!sums_in_tree()) return;
-    join_rows(0, {microbatch, 1}, [&](Size lower, Size upper) {
-      accumulate<T>(Vector<const T>(row(upper, bucket, elements)), row(lower, bucket, elements));
+    const Range& grains = state_.grains;
+    if (microbatch >= grains.count) return;  // no fixed order, or no grain
+    join_rows(grains.begin, {grains.begin + microbatch, 1}, [&](Size lower, Size upper) {
+      accumulate<T>(Vector<const T>(gradients_.part(bucket, elements, upper)),
+                    gradients_.part(bucket, elements, lower));
     });
   }
 
  private:
-  Vector<T> row(Size number, Size bucket, Range elements) const {
-    if (number == 0) return gradients_.part(bucket, elements);
-    const Size begin = (number - 1) * state_.whole + state_.buckets[bucket].whole.begin;
-    return alias_vector(levels_.data() + begin + elements.begin, elements.count);
-  }
-
   const StatePlan& state_;
   const StateArena<T>& gradients_;
-  Vector<T> levels_;
 };
 
 }  // namespace tessera

@@ -24,7 +24,7 @@ StateHashes<T>::StateHashes(const Plan& plan, const Mesh& mesh, const Engine<T>&
       parts_.push_back({std::move(tensor), name});
     }
   if (plan.input.mesh.coordinate(mesh.rank(), "model") == 0)
-    losses_ = {first_loss_sum(input, mesh.rank()), input.microbatches};
+    losses_ = input.numerics.reproducible ? engine.state().grains : Range{0, input.microbatches};
   sums_ = allocate_zeros<std::int64_t>("tessera::hashes", static_cast<Size>(names_.size()));
 }
 

@@ -36,7 +36,7 @@ class Collector {
   void add(const std::vector<ListedAction>& list, const Repetition& repeated,
            const CallSizes& sizes, Cadence cadence) {
     const std::vector<Range> runs =
-        equal_microbatches(sizes.samples.microbatches(), sizes.samples.of_ranks());
+        equal_microbatches(sizes.samples.microbatches(), sizes.samples.changes());
     for (Size i = 0; i < static_cast<Size>(list.size()); ++i) {
       const auto& [action, microbatch] = list[static_cast<std::size_t>(i)];
       Size time = 0;  // at which the run is reached
@@ -67,9 +67,9 @@ CallSizes call_sizes(const Plan& plan, Size rank) {
           plan.stage_number(rank)};
 }
 
-std::vector<Range> equal_microbatches(Size microbatches, const std::vector<Size>& samples) {
+std::vector<Range> equal_microbatches(Size microbatches, const std::vector<Size>& changes) {
   std::set<Size> begins{0, 1, microbatches};
-  for (const Size all : samples) begins.insert(all % microbatches);
+  begins.insert(changes.begin(), changes.end());
   std::vector<Range> runs;
   for (auto begin = begins.begin(); *begin < microbatches; ++begin)
     runs.push_back({*begin, *std::next(begin) - *begin});
@@ -125,11 +125,12 @@ std::optional<ActionCall> call_of(const Action& action, Size microbatch, const P
                     move.phase);
       },
       [&](const ReduceScatter& move) {
-        return call(move.ranks, reduce_scatter, whole(move), input.state_type, "gradients",
-                    move.phase);
+        return call(move.ranks, reduce_scatter, sizes.state.nodes * whole(move), input.state_type,
+                    "gradients", move.phase);
       },
       [&](const Reduce& move) {
-        return call(move.ranks, all_reduce, sizes.state.gradient(move.bucket).count,
+        return call(move.ranks, all_reduce,
+                    sizes.state.share_rows * sizes.state.gradient(move.bucket).count,
                     input.state_type, "gradients", move.phase);
       },
       [&](const ReduceTied& move) {

@@ -79,10 +79,10 @@ std::set<AxisSet> axes_of_calls(const Plan& plan);
 /// Returns the number of elements of the rank's piece of a tensor of the microbatch.
 Size own_elements(const Slot& slot, const Plan& plan, const CallSizes& sizes, Size microbatch);
 
-/// Splits the microbatches into runs. In each run, a rank with one of
-/// these numbers of `samples` does the same work in every microbatch, so one microbatch stands for
-/// the run. Microbatch 0 is a run of its own, because later microbatches add to its gradients.
-std::vector<Range> equal_microbatches(Size microbatches, const std::vector<Size>& samples);
+/// Splits the microbatches into runs. In each run, a rank with these BatchSamples::changes() does
+/// the same work in every microbatch, so one microbatch stands for the run. Microbatch 0 is a run
+/// of its own, because later microbatches add to its gradients.
+std::vector<Range> equal_microbatches(Size microbatches, const std::vector<Size>& changes);
 
 /// The numbers of events of a run with one plan.
 struct PlannedRun {

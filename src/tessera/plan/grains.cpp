@@ -66,16 +66,28 @@ Size batch_coordinate(const PlanInput& input, Size rank) {
   return mesh.coordinate(rank, replicas) * mesh.group_size(shards) + mesh.coordinate(rank, shards);
 }
 
-Size first_loss_sum(const PlanInput& input, Size rank) {
-  return input.numerics.reproducible ? batch_coordinate(input, rank) * input.microbatches : 0;
+Range grains_at(const PlanInput& input, Range places) {
+  return items_of(input.numerics.grains, input.batch_ranks(), places);
+}
+
+std::vector<std::vector<Range>> gradient_nodes(const PlanInput& input, AxisSet axes, Size rank) {
+  const MeshShape& mesh = input.mesh;
+  const AxisSet shards = shard_axes(input.strategy, mesh);
+  const Size shares = mesh.group_size(shards);
+  const bool is_first = (axes - shards).empty();
+  const Size first = is_first ? batch_coordinate(input, rank) / shares * shares : 0;
+  std::vector<std::vector<Range>> nodes;
+  for (Size r = 0; r < mesh.group_size(axes); ++r)
+    nodes.push_back(largest_nodes(
+        grains_at(input, is_first ? Range{first + r, 1} : Range{r * shares, shares})));
+  return nodes;
 }
 
 Range batch_share(const PlanInput& input, Size batch, Size rank) {
   const MeshShape& mesh = input.mesh;
   if (input.numerics.reproducible)
-    return items_of(
-        batch, input.numerics.grains,
-        balanced_split(input.numerics.grains, input.batch_ranks(), batch_coordinate(input, rank)));
+    return items_of(batch, input.numerics.grains,
+                    grains_at(input, {batch_coordinate(input, rank), 1}));
   Range rows{0, batch};
   for (const std::size_t axis : batch_axes(mesh)) {
     const Range part =
@@ -87,33 +99,47 @@ Range batch_share(const PlanInput& input, Size batch, Size rank) {
 
 BatchSamples::BatchSamples(const PlanInput& input, Size batch, Size rank)
     : global_(batch),
-      own_(batch_share(input, batch, rank).count),
       microbatches_(input.microbatches),
+      own_(static_cast<std::size_t>(input.mesh.coordinate(rank, "expert"))),
       batch_axes_(batch_axes(input.mesh)) {
   const MeshShape& mesh = input.mesh;
   const Size first = rank - mesh.rank_at("expert", mesh.coordinate(rank, "expert"));
-  for (Size e = 0; e < mesh.size_of("expert"); ++e)
-    of_ranks_.push_back(batch_share(input, batch, first + mesh.rank_at("expert", e)).count);
+  for (Size e = 0; e < mesh.size_of("expert"); ++e) {
+    const Size other = first + mesh.rank_at("expert", e);
+    of_ranks_.push_back({batch_share(input, batch, other).count,
+                         input.numerics.reproducible
+                             ? grains_at(input, {batch_coordinate(input, other), 1}).count
+                             : microbatches_});
+  }
+}
+
+std::vector<Size> BatchSamples::changes() const {
+  std::vector<Size> changes;
+  for (const OfRank& of : of_ranks_) {
+    if (of.parts > 0) changes.push_back(of.samples % of.parts);
+    changes.push_back(of.parts);
+  }
+  return changes;
 }
 
 Size BatchSamples::in(Size microbatch, AxisSet axes) const {
-  const auto part = [&](Size all) { return balanced_split(all, microbatches_, microbatch).count; };
-  if (axes == batch_axes_) return part(own_);
+  if (axes == batch_axes_) return own(microbatch).count;
   Size samples = 0;
-  for (const Size of_rank : of_ranks_) samples += part(of_rank);
+  for (const OfRank& of : of_ranks_) samples += part(of, microbatch).count;
   return samples;
 }
 
 Size first_microbatch_samples(const PlanInput& input) {
-  const Size parts = input.batch_ranks(), extra = input.batch_size % parts,
-             base = input.batch_size / parts;
-  if (!input.numerics.reproducible)
-    // The first ranks have one sample more, and each splits its own samples into microbatches.
-    return extra * balanced_split(base + 1, input.microbatches, 0).count +
-           (parts - extra) * balanced_split(base, input.microbatches, 0).count;
+  const Size parts = input.batch_ranks();
   Size sum = 0;
-  for (Size part = 0; part < parts; ++part)
-    sum += balanced_split(input.batch_size, input.numerics.grains, part * input.microbatches).count;
+  for (Size part = 0; part < parts; ++part) {
+    const Size of_rank = balanced_split(input.batch_size, parts, part).count;
+    const Range grains = grains_at(input, {part, 1});
+    if (!input.numerics.reproducible)
+      sum += balanced_split(of_rank, input.microbatches, 0).count;
+    else if (grains.count > 0)
+      sum += balanced_split(input.batch_size, input.numerics.grains, grains.begin).count;
+  }
   return sum;
 }
 
@@ -184,16 +210,7 @@ void set_grains(PlanInput& input) {
                       "is not possible with the mesh axis context = {}, whose ranks sum over the "
                       "positions of a sample; use 1",
                       ranks);
-  const Size parts = input.batch_ranks();
-  if (!is_power_of_two(parts))
-    throw ConfigError("numerics.reproducible", "true",
-                      "needs a power of two of ranks of the batch, not {}; the nearest are {} and "
-                      "{}",
-                      parts, Size{1} << (tree_levels(parts) - 1), Size{1} << tree_levels(parts));
-  if (numerics.grains % parts != 0)
-    throw ConfigError("numerics.grains", std::to_string(numerics.grains),
-                      "must be at least {}, the number of ranks of the batch", parts);
-  const Size grains = numerics.grains / parts;
+  const Size grains = grains_at(input, {0, 1}).count;  // of the ranks with the most
   if (input.microbatches != 1 && input.microbatches != grains)
     throw ConfigError(
         "training.microbatches", std::to_string(input.microbatches),

@@ -17,8 +17,13 @@ namespace tessera {
 /// gradients are summed first are neighbours.
 Size batch_coordinate(const PlanInput& input, Size rank);
 
-/// Returns the number of the rank's first loss sum among the PlanInput::loss_sums() of a batch.
-Size first_loss_sum(const PlanInput& input, Size rank);
+/// Returns the grains of the ranks with these places (batch_coordinate()): one run, because the
+/// grains are split over them as balanced as possible. With more ranks than grains some have none.
+Range grains_at(const PlanInput& input, Range places);
+/// Returns the nodes of the tree of grains that each rank of a sum of gradients over these axes
+/// contributes (TreeTerms). Ranks with different shares of a bucket add up first, each its own
+/// grains; then the replicas of a share add up what these have.
+std::vector<std::vector<Range>> gradient_nodes(const PlanInput& input, AxisSet axes, Size rank);
 
 /// Returns the samples that `rank` computes in a batch of `batch` samples: a balanced split along
 /// one batch axis after the other, or whole grains.
@@ -31,19 +36,33 @@ class BatchSamples {
 
   /// Returns the samples of the whole batch, and those of the rank in all microbatches.
   Size global() const { return global_; }
-  Size own() const { return own_; }
+  Size own() const { return of_ranks_[own_].samples; }
   Size microbatches() const { return microbatches_; }
+  /// Returns the samples of a microbatch among those of the rank. In a fixed order of sums, ranks
+  /// with fewer grains than others have no samples in the last one.
+  Range own(Size microbatch) const { return part(of_ranks_[own_], microbatch); }
+  /// Returns the microbatches from which on a rank has other numbers of samples than before.
+  std::vector<Size> changes() const;
   /// Returns the samples that a tensor has in a microbatch if these axes split its samples. The
   /// tensor has the samples of all ranks along the other axes of the batch; they are no range of
   /// the batch's samples.
   Size in(Size microbatch, AxisSet axes) const;
-  /// Returns the samples of the rank and of those with which it exchanges samples.
-  const std::vector<Size>& of_ranks() const { return of_ranks_; }
+  /// The samples of a rank, and the number of microbatches that it splits them into.
+  struct OfRank {
+    Size samples, parts;
+  };
+  /// Returns those of the rank and of the ranks with which it exchanges samples.
+  const std::vector<OfRank>& of_ranks() const { return of_ranks_; }
 
  private:
-  Size global_, own_, microbatches_;
+  static Range part(const OfRank& of, Size microbatch) {
+    return microbatch < of.parts ? balanced_split(of.samples, of.parts, microbatch)
+                                 : Range{of.samples, 0};
+  }
+  Size global_, microbatches_;
+  std::size_t own_;  ///< number of the rank in of_ranks_
   AxisSet batch_axes_;
-  std::vector<Size> of_ranks_;
+  std::vector<OfRank> of_ranks_;
 };
 
 /// Returns the samples of the first microbatch, the largest one, over all ranks.
@@ -64,9 +83,8 @@ LayerBlocks layer_blocks(const PlanInput& input, const LayerSpec& layer,
 Split gradient_blocks(const PlanInput& input, const LayerSpec& layer,
                       const LayerPlacements& placements);
 
-/// With Numerics::reproducible, makes a microbatch of each grain of a rank. Throws ConfigError,
-/// with the nearest value that would do, if ranks would get parts of grains, or if `microbatches`
-/// is neither 1, the default, nor the number of a rank's grains.
+/// With Numerics::reproducible, makes a microbatch of each grain of the rank with the most. Throws
+/// ConfigError if `microbatches` is neither 1, the default, nor their number.
 void set_grains(PlanInput& input);
 
 }  // namespace tessera

@@ -70,13 +70,12 @@ MemoryPlan Plan::memory(Size rank) const {
   const ScratchPlan scratch = plan_scratch(*this, rank);
   MemoryPlan memory;
   memory.parameters = in_state_type(state.parameters());
-  memory.gradients =
-      in_state_type(state.gradients()) + in_state_type(state.gradient_levels * state.whole);
+  memory.gradients = in_state_type(state.rows_of_gradients() * state.gradients());
   memory.moments = in_state_type(input.moments * state.moments());
   memory.copies = in_compute_type(state.copies());
   memory.gathered_units = in_compute_type(state.gathered);
-  memory.unit_gradients = in_state_type(state.bucket_gradients) + in_state_type(state.incoming) +
-                          in_state_type(state.scatter_scratch);
+  memory.unit_gradients = in_state_type(state.gradient_rows * state.bucket_gradients) +
+                          in_state_type(state.incoming) + in_state_type(state.scatter_scratch);
   memory.activations = allocated_bytes(stage(rank).frame_bytes, 1);
   for (const Size elements :
        {scratch.products.left, scratch.products.right, scratch.products.result,

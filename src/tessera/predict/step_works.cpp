@@ -20,12 +20,13 @@ std::size_t StepWorks::Hash::operator()(const Key& key) const {
 StepWorks::StepWorks(const Plan& plan, const CostOf& cost, const RankKinds& kinds,
                      const Software& software)
     : plan_(plan), cost_(cost), kinds_(plan.stages.size()), known_(plan.stages.size()) {
+  std::vector<Size> changes;
   for (std::size_t k = 0; k < kinds.size(); ++k) {
     sizes_.push_back(work_sizes(plan, kinds.first[k], software));
-    samples_.push_back(sizes_[k].calls.samples.own());
+    std::ranges::copy(sizes_[k].calls.samples.changes(), std::back_inserter(changes));
     kinds_[static_cast<std::size_t>(sizes_[k].calls.stage)].push_back(k);
   }
-  for (const Range& run : equal_microbatches(plan.input.microbatches, samples_))
+  for (const Range& run : equal_microbatches(plan.input.microbatches, changes))
     first_equal_.push_back(run.begin);
 }
 

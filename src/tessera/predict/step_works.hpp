@@ -73,7 +73,6 @@ class StepWorks {
   const Plan& plan_;
   const CostOf& cost_;
   std::vector<WorkSizes> sizes_;                 ///< by kind
-  std::vector<Size> samples_;                    ///< by kind
   std::vector<std::vector<std::size_t>> kinds_;  ///< by stage
   std::vector<Size> first_equal_;  ///< microbatches with which runs of equal ones begin
   std::vector<std::unordered_map<Key, std::vector<CostedWork>, Hash>> known_;  ///< by stage

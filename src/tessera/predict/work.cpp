@@ -216,7 +216,9 @@ class WorkLister {
     const PlanInput& input = plan_.input;
     if (!input.sums_microbatches_in_tree() || layer.num_parameters() == 0) return;
     Size joins = 0;
-    join_rows(0, {microbatch_, 1}, [&](Size, Size) { ++joins; });
+    const Range grains = state().grains;
+    if (microbatch_ < grains.count)
+      join_rows(grains.begin, {grains.begin + microbatch_, 1}, [&](Size, Size) { ++joins; });
     kernel(3 * joins, layer.num_parameters());
   }
 

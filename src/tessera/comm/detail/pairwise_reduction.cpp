@@ -24,12 +24,10 @@ PairwiseReduction::PairwiseReduction(const Call& call, MPI_Datatype type, MPI_Op
   own_ = call.in.slice(share.begin, share.count);
   // Receives first from the previous rank, which sends to this one first.
   for (int step = 0; !call.tree && step < ranks.size; ++step)
-    terms_.push_back({(ranks.rank - step + ranks.size) % ranks.size, 0, step > 0 ? 1 : 0});
-  if (call.tree)
-    for (const SumTree::Term& term : call.tree->terms)
-      terms_.push_back({term.rank, term.row, term.joins});
+    terms_.push_back({{}, (ranks.rank - step + ranks.size) % ranks.size, 0, step > 0 ? 1 : 0});
+  if (call.tree) terms_ = call.tree->terms;
   received_rows_ = 0;
-  for (Term& term : terms_)
+  for (SumTree::Term& term : terms_)
     if (term.rank != ranks.rank) term.row = received_rows_++;
   pieces_ = pieces_of(share.count, limit);
   slots_ = slots == 0 ? pieces_ : std::min(slots, pieces_);
@@ -50,7 +48,7 @@ PairwiseReduction::~PairwiseReduction() {
   if (added_ < pieces_) block_.abandon();
 }
 
-char* PairwiseReduction::place_of(const Term& term, Size number) const {
+char* PairwiseReduction::place_of(const SumTree::Term& term, Size number) const {
   const Size begin = piece(number).begin;
   if (term.rank == ranks_.rank) return static_cast<char*>(own_.at(term.row * own_.stride + begin));
   const Size element = slots_ < pieces_
@@ -75,7 +73,7 @@ void PairwiseReduction::send_shares(const Call& call, Size limit) {
 }
 
 void PairwiseReduction::receive(Size number) {
-  for (const Term& term : terms_)
+  for (const SumTree::Term& term : terms_)
     if (term.rank != ranks_.rank)
       check_mpi(
           MPI_Irecv(place_of(term, number), static_cast<int>(piece(number).count), type_, term.rank,
@@ -91,7 +89,7 @@ void PairwiseReduction::add(Size number) {
     const Size n = std::min(at_once, all.count - begin);
     const auto row = [&](Size of_sums) { return sums_.data() + of_sums * at_once; };
     Size rows = 0;
-    for (const Term& term : terms_) {
+    for (const SumTree::Term& term : terms_) {
       const void* upper = place_of(term, number) + begin * bytes;
       if (term.joins == 0) std::memcpy(row(rows++), upper, static_cast<std::size_t>(n * bytes));
       for (Size join = 0; join < term.joins; ++join) {

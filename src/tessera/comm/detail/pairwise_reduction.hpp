@@ -32,27 +32,22 @@ class PairwiseReduction final : public PendingCall {
   bool advance(bool to_the_end) override;
 
  private:
-  struct Term {
-    int rank;
-    Size row;    ///< among the rows of this rank or among those that others send
-    Size joins;  ///< SumTree::Term::joins
-  };
-
   void send_shares(const Call& call, Size limit);
   void receive(Size piece);
   void add(Size piece);
   Range piece(Size number) const { return balanced_split(out_.count, pieces_, number); }
   /// Returns the address of a term of a piece.
-  char* place_of(const Term& term, Size piece) const;
+  char* place_of(const SumTree::Term& term, Size piece) const;
 
   Site site_;
   MPI_Datatype type_;
   MPI_Op op_;
   Ranks ranks_;
-  Buffer own_, out_;         ///< the own share before and after
-  std::vector<Term> terms_;  ///< in the order of additions
-  Size received_rows_;       ///< that others send
-  Size pieces_, slots_;      ///< of the own share, and those for which there is memory
+  Buffer own_, out_;  ///< the own share before and after
+  /// In the order of additions. Rows of other ranks are numbered as they are received.
+  std::vector<SumTree::Term> terms_;
+  Size received_rows_;   ///< that others send
+  Size pieces_, slots_;  ///< of the own share, and those for which there is memory
   HostBlockPool& pool_;
   HostBlock block_;  ///< empty if the caller gave a scratch
   char* memory_;     ///< in which messages arrive

@@ -26,8 +26,10 @@ void cut_parameter(AxisClasses& classes, const Plan& plan, const ParameterLayout
 /// Separates ranks with other numbers of samples. Returns the numbers of samples of a batch.
 std::set<Size> cut_samples(AxisClasses& classes, const PlanInput& input) {
   const AxisSet axes = batch_axes(input.mesh);
-  // Whole grains are no balanced split. There are at most as many ranks as grains.
-  if (input.numerics.reproducible) classes.separate(axes);
+  if (input.numerics.reproducible) {  // whole grains are no balanced split
+    classes.separate(axes);
+    return {input.batch_size};
+  }
   Cuts cuts;
   for (const std::size_t axis : axes) cuts.push_back({0, {axis}});
   for (const Size samples : {input.samples, input.validation_samples})
@@ -40,6 +42,8 @@ void cut_activations(AxisClasses& classes, const Plan& plan, const std::set<Size
   const PlanInput& input = plan.input;
   const AxisSet axes = input.mesh.axes_named({"model"});
   const Size ways = input.mesh.size_of("context");
+  const Size parts =
+      input.numerics.reproducible ? input.numerics.grains : input.microbatches;  // of `samples`
   std::set<Size> extents;
   for (const StagePlan& stage : plan.stages)
     for (const Slot& slot : stage.slots) {
@@ -51,9 +55,9 @@ void cut_activations(AxisClasses& classes, const Plan& plan, const std::set<Size
         continue;
       }
       for (const Size of_rank : samples)
-        for (const Size m : {Size{0}, input.microbatches - 1})  // with the most and the fewest rows
+        for (const Size m : {Size{0}, parts - 1})  // with the most and the fewest rows
           for (const Size c : {Size{0}, ways - 1})
-            extents.insert(balanced_split(of_rank, input.microbatches, m).count *
+            extents.insert(balanced_split(of_rank, parts, m).count *
                            balanced_split(slot.positions(), ways, c).count);
     }
   const Size blocks = input.numerics.reproducible ? input.numerics.model_grains : 0;
@@ -121,12 +125,16 @@ RankGroups<std::vector<Size>> group_alike(const Plan& plan, bool with_norm) {
   // Along the other axes ranks differ in samples and parts of buckets only, which are compared.
   const AxisSet by_class = input.mesh.axes_named({"model", "pipeline", "expert"});
   return joined(all, [&](Size rank) {
-    std::vector<Size> key = BatchSamples(input, input.batch_size, rank).of_ranks();
+    const BatchSamples samples(input, input.batch_size, rank);
+    std::vector<Size> key = samples.changes();
+    for (const BatchSamples::OfRank& of : samples.of_ranks()) key.push_back(of.samples);
     for (const std::size_t axis : by_class) key.push_back(all.ranks.class_along(axis, rank));
     key.insert(key.end(),
                {input.mesh.coordinate(rank, "context"), plan.batch_samples(rank).count,
                 plan.data_samples(rank), plan.data_samples(rank, input.validation_samples)});
     const StatePlan state = plan.state(rank);
+    key.insert(key.end(), {state.nodes, state.share_rows, state.gradient_rows});
+    for (Size grain = 1; grain <= state.grains.count; ++grain) key.push_back(state.row_of(grain));
     for (const BucketPlace& bucket : state.buckets) key.push_back(bucket.share.count);
     for (const UnitPlan& unit : plan.stage(rank).parameters.units)
       key.push_back(state.owned_gradients(unit.bucket, unit.partial_gradients).count);

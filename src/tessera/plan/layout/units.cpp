@@ -4,9 +4,9 @@
 #include <utility>
 
 #include <tessera/base/error.hpp>
-#include <tessera/base/pair_tree.hpp>
 #include <tessera/comm/scratch.hpp>
 #include <tessera/nn/layers/layer_kind.hpp>
+#include <tessera/plan/grains.hpp>
 #include <tessera/plan/layout/units.hpp>
 
 namespace tessera {
@@ -167,6 +167,27 @@ void place(ParameterLayout& plan) {
   }
 }
 
+/// Plans the rows of gradients whose sums have a fixed order.
+void plan_rows(StatePlan& state, const PlanInput& input, Size rank) {
+  const Size place = batch_coordinate(input, rank),
+             shares = input.mesh.group_size(shard_axes(input.strategy, input.mesh));
+  state.grains = grains_at(input, {place, 1});
+  state.nodes = nodes_in(state.grains);
+  state.share_rows = nodes_in(grains_at(input, {place / shares * shares, shares}));
+  if (!state.sharding.gradients) state.gradient_rows = std::max<Size>(1, state.share_rows);
+  for (Size m = 0; m < input.microbatches; ++m)
+    state.gradient_rows = std::max(state.gradient_rows, state.row_of(m) + 1);
+}
+
+/// Returns the rows that a rank receives in a reduce-scatter over these axes.
+Size rows_of_others(const StatePlan& state, const PlanInput& input, AxisSet axes, Size rank) {
+  Size rows = 0;
+  if (input.numerics.reproducible)
+    for (const auto& nodes : gradient_nodes(input, axes, rank))
+      rows += static_cast<Size>(nodes.size());
+  return std::max(rows - state.nodes, input.mesh.group_size(axes) - 1);
+}
+
 }  // namespace
 
 ParameterLayout lay_out_parameters(const PlanInput& input,
@@ -214,7 +235,7 @@ StatePlan plan_state(const PlanInput& input, const std::vector<BucketPlan>& buck
   state.sharding = sharding_on(input.strategy, input.mesh);
   state.reduces_every_microbatch = input.reduces_every_microbatch();
   state.has_copies = input.has_copies();
-  if (input.sums_microbatches_in_tree()) state.gradient_levels = tree_levels(input.microbatches);
+  if (input.numerics.reproducible) plan_rows(state, input, rank);
   Size largest_share = 0;
   for (const BucketPlan& bucket : buckets) {
     BucketPlace place;
@@ -233,11 +254,13 @@ StatePlan plan_state(const PlanInput& input, const std::vector<BucketPlan>& buck
     state.gathered = place_in_buffer(state.buckets, buckets, alive, &BucketPlace::gathered_begin);
   }
   for (std::size_t b = 0; b < buckets.size(); ++b)
-    if (const BucketPlace& place = state.buckets[b]; state.sharding.moments && input.overlap)
-      state.scatter_scratch = std::max(
-          state.scatter_scratch,
-          reduce_scatter_scratch(place.whole.count, place.share.count,
-                                 input.mesh.group_size(buckets[b].shares.axes), input.state_type));
+    if (const BucketPlace& place = state.buckets[b]; state.sharding.moments && input.overlap) {
+      const AxisSet axes = buckets[b].shares.axes;
+      if (reduce_scatter_scratch(place.whole.count, place.share.count, input.mesh.group_size(axes),
+                                 input.state_type) > 0)
+        state.scatter_scratch = std::max(
+            state.scatter_scratch, rows_of_others(state, input, axes, rank) * place.share.count);
+    }
   if (state.sharding.gradients) {
     const bool keeps = input.has_stages() || input.sums_microbatches_in_tree();
     const Size alive = keeps ? all_buckets : input.overlap ? 2 : 1;

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <algorithm>
 #include <string>
 #include <vector>
 
-#include <tessera/base/split.hpp>
+#include <tessera/base/pair_tree.hpp>
 #include <tessera/plan/layout/layer_placements.hpp>
 #include <tessera/plan/plan_input.hpp>
 #include <tessera/tensor/piece.hpp>
@@ -110,7 +111,10 @@ struct StatePlan {
   bool has_copies = false;                ///< PlanInput::has_copies()
   std::vector<BucketPlace> buckets;
   Size whole = 0;             ///< elements of all buckets
-  Size gradient_levels = 0;   ///< further buffers of whole gradients: open nodes of a tree of sums
+  Range grains{};             ///< of the rank, if sums have a fixed order
+  Size gradient_rows = 1;     ///< rows of whole gradients: the stack of a tree of sums
+  Size nodes = 1;             ///< of them, those that the rank has at the end of a step
+  Size share_rows = 1;        ///< the same of the sum over the ranks with the other shares
   Size shares = 0;            ///< elements of all shares
   Size gathered = 0;          ///< buffer of gathered parameters
   Size bucket_gradients = 0;  ///< buffer of whole gradients
@@ -125,6 +129,17 @@ struct StatePlan {
   Size copies() const { return !has_copies ? 0 : sharding.parameters ? shares : whole; }
   Size gradients() const { return sharding.gradients ? shares : whole; }
   Size moments() const { return sharding.moments ? shares : whole; }
+  /// Returns the number of rows of gradients().
+  Size rows_of_gradients() const {
+    return sharding.gradients ? std::max<Size>(1, share_rows) : gradient_rows;
+  }
+  /// Returns the number of elements of a row of whole gradients.
+  Size whole_gradients() const { return sharding.gradients ? bucket_gradients : whole; }
+  /// Returns the row of the gradients of a microbatch: on top of those before it. The rank adds no
+  /// more microbatches than it has grains.
+  Size row_of(Size microbatch) const {
+    return nodes_in({grains.begin, std::min(microbatch, grains.count)});
+  }
   /// Returns the place of `part`, elements of a bucket, in a flat buffer of shares (`in_shares`) or
   /// of whole buckets. With shares, it is the place of the elements in the rank's share, and {0, 0}
   /// if there are none.
