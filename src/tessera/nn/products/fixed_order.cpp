@@ -39,13 +39,13 @@ struct OneElement {
   }
 };
 
-/// Calls f(i) for i in [0, n), on the calling thread if threads would not help.
+/// Calls f(i) for i in [0, n). Launches no kernel if threads would not help: that takes longer than
+/// a small product.
 template <class F>
 void for_parts(const std::string& label, Size n, Size work, const F& f) {
-  with_space_for(work, [&](const auto& space) {
-    if (space.concurrency() > 1) return Kokkos::parallel_for(label, range_policy(space, n), f);
-    for (Size i = 0; i < n; ++i) f(i);
-  });
+  static const Size below = serial_below();
+  if (work >= below) return Kokkos::parallel_for(label, range_policy(ExecSpace(), n), f);
+  for (Size i = 0; i < n; ++i) f(i);
 }
 
 /// Multiplies on the threads of a host, in tiles of blocks of C.
@@ -55,13 +55,9 @@ class InTiles {
   using Sum = StateOf<T>;
   static constexpr Size width = tile_columns<Sum>;
 
-  InTiles(const FixedOrderProduct<T, C>& product, const ChainKernels<Sum>& kernels,
-          const ProductMemory<Sum>& memory)
-      : p_(oriented(product)),
-        kernels_(kernels),
-        left_(memory.left.data()),
-        right_(memory.right.data()),
-        result_(memory.result.data()) {}
+  InTiles(const FixedOrderProduct<T, C>& product, const ChainKernels<Sum>& kernels, Sum* left,
+          Sum* right, Sum* result)
+      : p_(oriented(product)), kernels_(kernels), left_(left), right_(right), result_(result) {}
 
   void multiply() const {
     constexpr Size side = fixed_order_side;
@@ -108,16 +104,15 @@ class InTiles {
   }
 
   void multiply(const Pass& pass) const {
-    const InTiles self = *this;
     const Size rows = pass.rows.count, columns = pass.columns.count, terms = pass.terms.count,
                across = (columns + width - 1) / width, down = (rows + tile_rows - 1) / tile_rows;
     for_parts("tessera::product_columns"_label, across, terms * columns,
-              [=](Size j) { self.copy_columns(pass, j * width); });
+              [&](Size j) { copy_columns(pass, j * width); });
     if (converts())
       for_parts("tessera::product_rows"_label, p_.a.column == 1 ? rows : terms, terms * rows,
-                [=](Size i) { self.copy_row(pass, i); });
+                [&](Size i) { copy_row(pass, i); });
     for_parts("tessera::product_tiles"_label, across * down, terms * rows * columns / 8,
-              [=](Size tile) { self.multiply_tile(pass, tile, across, down); });
+              [&](Size tile) { multiply_tile(pass, tile, across, down); });
   }
 
   bool converts() const { return !std::is_same_v<T, Sum> || p_.rounds; }
@@ -225,8 +220,8 @@ std::vector<ChainKernels<T>> chain_kernels() {
 
 template <class T, class C>
 void multiply_in_order(const FixedOrderProduct<T, C>& product,
-                       const ChainKernels<StateOf<T>>& kernels,
-                       const ProductMemory<StateOf<T>>& memory) {
+                       const ChainKernels<StateOf<T>>& kernels, const Vector<StateOf<T>>& left,
+                       const Vector<StateOf<T>>& right, const Vector<StateOf<T>>& result) {
   FixedOrderProduct<T, C> p = product;
   if (p.sums.n == 0) p.sums = {.n = p.k};
   const Size own = p.sums.own.count, elements = p.m * p.n;
@@ -238,17 +233,17 @@ void multiply_in_order(const FixedOrderProduct<T, C>& product,
       const MatmulScratch needs =
           fixed_order_scratch(p.m, p.n, p.k, !std::is_same_v<T, StateOf<T>> || p.rounds, own);
       const auto fits = [](Size n, const auto& v) { return n <= static_cast<Size>(v.extent(0)); };
-      check(fits(needs.left, memory.left) && fits(needs.right, memory.right) &&
-                fits(needs.result, memory.result),
+      check(fits(needs.left, left) && fits(needs.right, right) && fits(needs.result, result),
             "an operand needs more scratch memory");
-      return InTiles<T, C>(p, kernels, memory).multiply();
+      return InTiles<T, C>(p, kernels, left.data(), right.data(), result.data()).multiply();
     }
   for_each("tessera::product"_label, elements, OneElement<T, C>{p}, elements * p.k);
 }
 
 #define TESSERA_INSTANTIATE(T, C)                                                                  \
   template void multiply_in_order(const FixedOrderProduct<T, C>&, const ChainKernels<StateOf<T>>&, \
-                                  const ProductMemory<StateOf<T>>&);
+                                  const Vector<StateOf<T>>&, const Vector<StateOf<T>>&,            \
+                                  const Vector<StateOf<T>>&);
 TESSERA_INSTANTIATE(float, float)
 TESSERA_INSTANTIATE(double, double)
 TESSERA_INSTANTIATE(BFloat16, BFloat16)

@@ -51,16 +51,11 @@ KOKKOS_FORCEINLINE_FUNCTION StateOf<T> widened(T x, bool rounds) {
 template <class T>
 std::vector<ChainKernels<T>> chain_kernels();
 
-/// Memory for fixed_order_scratch().
-template <class T>
-struct ProductMemory {
-  Vector<T> left, right, result;
-};
-
-/// Throws Error (usage) if the blocks are not those of k, or if there is too little memory.
+/// The memory is that of fixed_order_scratch(). Throws Error (usage) if the blocks are not those of
+/// k, or if there is too little memory.
 template <class T, class C>
 void multiply_in_order(const FixedOrderProduct<T, C>& product,
-                       const ChainKernels<StateOf<T>>& kernels,
-                       const ProductMemory<StateOf<T>>& memory);
+                       const ChainKernels<StateOf<T>>& kernels, const Vector<StateOf<T>>& left,
+                       const Vector<StateOf<T>>& right, const Vector<StateOf<T>>& result);
 
 }  // namespace tessera::detail

@@ -178,7 +178,7 @@ void Gemm<T>::operator()(Trans trans_a, Trans trans_b, const Matrix<const T>& a,
     return detail::multiply_in_order<T, C>(
         {out.rows, out.cols, op_a.cols, operand(trans_a, a), operand(trans_b, b),
          operand(Trans::no, c), beta, is_tf32, sums},
-        fastest, {left_, right_, result_});
+        fastest, left_, right_, result_);
   }
   if (is_half_v<T> && (out.rows == 0 || out.cols == 0)) return;
   const bool rounds = is_tf32 && is_matrix_product(out.rows, out.cols, op_a.cols);

@@ -38,6 +38,7 @@ struct SumBlocks {
 
  private:
   KOKKOS_FUNCTION constexpr Size begin_of(Size block) const {
+    if (blocks == 1) return block * n * unit;
     return nested_split(n, blocks, Range{own.begin, block}).count * unit;
   }
 };
