@@ -150,8 +150,8 @@ Matrix<T> wide(Trans trans, Size rows, Size cols, Size seed, Size gap) {
 }
 
 template <class T>
-detail::Operand<T> operand(Trans trans, const Matrix<T>& of) {
-  const detail::Operand<T> straight{of.data(), static_cast<Size>(of.stride_0()), 1};
+detail::ProductOperand<T> operand(Trans trans, const Matrix<T>& of) {
+  const detail::ProductOperand<T> straight{of.data(), static_cast<Size>(of.stride_0()), 1};
   return trans == Trans::no ? straight : straight.transposed();
 }
 

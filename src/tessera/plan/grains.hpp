@@ -7,7 +7,7 @@
 
 #include <tessera/base/pair_tree.hpp>
 #include <tessera/nn/layers/layer_spec.hpp>
-#include <tessera/nn/products/gemm.hpp>
+#include <tessera/nn/products/sum_blocks.hpp>
 #include <tessera/plan/layout/layer_placements.hpp>
 #include <tessera/plan/plan_input.hpp>
 

@@ -14,19 +14,19 @@ namespace tessera::detail {
 
 /// Element (i, j) of op(X) lies at data[i * row + j * column].
 template <class T>
-struct Operand {
+struct ProductOperand {
   T* data;
   Size row, column;
   KOKKOS_FUNCTION T* at(Size i, Size j) const { return data + i * row + j * column; }
-  Operand transposed() const { return {data, column, row}; }
+  ProductOperand transposed() const { return {data, column, row}; }
 };
 
 /// C (m, n) = A (m, k) B (k, n) + beta C
 template <class T, class C>
 struct FixedOrderProduct {
   Size m, n, k;
-  Operand<const T> a, b;
-  Operand<C> c;
+  ProductOperand<const T> a, b;
+  ProductOperand<C> c;
   StateOf<T> beta;
   bool rounds;  ///< operands to TF32
   SumBlocks sums;

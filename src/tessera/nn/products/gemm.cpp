@@ -141,8 +141,8 @@ void round_sums(const Matrix<StateOf<T>>& sums, StateOf<T> beta, const Matrix<T>
 constexpr bool is_matrix_product(Size m, Size n, Size k) { return m > 1 && n > 1 && k > 1; }
 
 template <class T>
-detail::Operand<T> operand(Trans trans, const Matrix<T>& of) {
-  const detail::Operand<T> straight{of.data(), stride_of(of), 1};
+detail::ProductOperand<T> operand(Trans trans, const Matrix<T>& of) {
+  const detail::ProductOperand<T> straight{of.data(), stride_of(of), 1};
   return trans == Trans::no ? straight : straight.transposed();
 }
 
