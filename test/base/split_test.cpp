@@ -80,5 +80,31 @@ TEST(Split, ZigzagGivesHalvesFromBothEnds) {
   EXPECT_EQ(first.own_run(1), (Range{5, 2}));
 }
 
+/// Ranks that split positions must have whole blocks of the same indices, whatever their number.
+TEST(Split, PartsWithZigzagHaveTheRunsOfTheirBlocks) {
+  for (const Size units : {0, 1, 5, 7, 16, 29})
+    for (const Size blocks : {1, 2, 4, 8})
+      for (const Size parts : {1, 2, 3, 4, 5, 8, 13}) {
+        const Split split{units, parts, 1, true, blocks}, of_blocks{units, blocks, 1, true, blocks};
+        Size next = 0;
+        for (Size part = 0; part < parts; ++part) {
+          const Range own = split.blocks_of(part);
+          EXPECT_EQ(own.begin, next);
+          next = own.end();
+          for (const Size number : {0, 1}) {
+            Range run = split.run(part, number);
+            for (Size b = own.begin; b < own.end(); ++b) {
+              const Range of_block =
+                  of_blocks.run(number == 0 ? b : own.end() - 1 + own.begin - b, number);
+              EXPECT_EQ(of_block.begin, run.begin) << units << " in " << blocks << " on " << parts;
+              run = {of_block.end(), run.count - of_block.count};
+            }
+            EXPECT_EQ(run.count, 0);
+          }
+        }
+        EXPECT_EQ(next, blocks);
+      }
+}
+
 }  // namespace
 }  // namespace tessera

@@ -84,8 +84,7 @@ std::vector<std::string> meshes(Size of_ranks) {
 /// Returns true if the ranks of each axis have whole grains of every sum.
 bool keeps_grains(const Experiment& setup, const MeshShape& mesh) {
   if (setup.model.transformer.tied && mesh.size_of("pipeline") > 1) return false;
-  return mesh.size_of("context") == 1 && mesh.size_of("expert") == 1 &&
-         std::has_single_bit(static_cast<std::size_t>(mesh.size_of("model")));
+  return mesh.size_of("expert") == 1;
 }
 
 /// What is recomputed. A kind is recomputed only if the model has it.
@@ -197,6 +196,10 @@ Experiment choose_arithmetic(Experiment setup, const MeshShape& mesh, Size numbe
     case 3: {
       if (!keeps_grains(setup, mesh)) return setup;
       setup.training.numerics = {true, 8, std::array<Size, 3>{4, 1, 8}[number / 6 % 3]};
+      if (DistributedConfig& config = setup.training.distributed; mesh.size_of("context") > 1) {
+        config.zigzag = true, config.sequence_parallel = false;
+        if (config.context_attention == ContextAttention::ring) config.context_attention = {};
+      }
       setup.training.microbatches = 1;
       // Grains of different sizes, some of them empty.
       setup.training.batch_size = number % 12 < 6 ? 29 : 7;

@@ -70,9 +70,19 @@ struct Split {
   /// Returns run 0 or run 1 of the indices of a part. Only zigzag has a second run.
   KOKKOS_FUNCTION constexpr Range run(Size part, Size number) const {
     if (!zigzag) return number == 0 ? place(part) : Range{};
+    if (blocks > 0) return run_of(blocks_of(part), number);
     const Size base = units / parts, larger = units % parts, n = base + (part < larger ? 1 : 0);
     if (number == 0) return {halves(part, base, larger, 1) * unit, (n + 1) / 2 * unit};
     return {(units - halves(part + 1, base, larger, 0)) * unit, n / 2 * unit};
+  }
+  /// Returns run 0 or run 1 of the indices of some blocks. With zigzag, a block has two.
+  KOKKOS_FUNCTION constexpr Range run_of(Range of, Size number) const {
+    Size before = 0, own = 0;  // units
+    for (Size b = 0; b < of.end(); ++b) {
+      const Size all = nested_split(units, blocks, b).count;
+      (b < of.begin ? before : own) += zigzag ? (all + 1 - number) / 2 : all * (1 - number);
+    }
+    return {(number == 0 ? before : units - before - own) * unit, own * unit};
   }
 
   friend constexpr bool operator==(const Split&, const Split&) = default;

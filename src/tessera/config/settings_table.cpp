@@ -111,8 +111,8 @@ const Fields<Numerics>& numerics_fields() {
        "of one rank",
        grains, needs_order, fixed},
       {"numerics.model_grains", &C::model_grains,
-       "parts of the dimensions that the axis model may split, a power of two", grains, needs_order,
-       fixed},
+       "parts of the dimensions that the axes model and context may split, a power of two", grains,
+       needs_order, fixed},
   };
   return fields;
 }

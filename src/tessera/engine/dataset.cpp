@@ -65,8 +65,7 @@ Dataset<T>::Dataset(const Plan& plan, Size rank, Size samples)
       full_share_(batch_share(plan.input, plan.input.batch_size, rank)),
       x_positions_(plan.input.model.input_positions),
       y_positions_(plan.input.model.output_positions()),
-      share_{{x_positions_, plan.input.mesh.size_of("context"), 1, plan.input.zigzag},
-             plan.input.mesh.coordinate(rank, "context")} {}
+      share_(plan.input.context_share(x_positions_, rank)) {}
 
 template <class T>
 Dataset<T> Dataset<T>::wrap(const Plan& plan, Size rank, const Matrix<T>& x, const Matrix<T>& y) {

@@ -162,7 +162,11 @@ void Engine<T>::carry_out(const Action& action, std::optional<LayerCall<Compute>
       [&](const ReduceScatter& a) { buckets_.reduce_scatter(a, batch.number); },
       [&](const Reduce& a) { buckets_.reduce(a); },
       [&](const ReduceTied& a) { buckets_.reduce_tied(a); },
-      [&](const ReduceRows& a) { buckets_.reduce_rows(a, batch.number); },
+      [&](const ReduceRows& a) {
+        if (a.layer < 0) return buckets_.reduce_rows(a, batch.number);
+        row_blocks_.reduce(communicators_[a.ranks]);
+        operands_.complete_gradients(a.layer, batch.number);
+      },
       [&](const CountTargets& a) { count_targets(a, now); },
       [&](const CheckFinite& a) { optimizer_step_.run(a); },
       [&](const FindLargest& a) { optimizer_step_.run(a); },
@@ -194,7 +198,7 @@ void Engine<T>::forward(const Forward& forward, std::optional<LayerCall<Compute>
 
 template <class T>
 void Engine<T>::backward(const Backward& backward, std::optional<LayerCall<Compute>>& made,
-                         const Now& now) const {
+                         const Now& now) {
   const Region region(layer_names_[backward.layer].backward.c_str());
   LayerCall<Compute>& call = operands_.of(backward, made, now.microbatch);
   if (call.layer.kind->reads_batch) call.batch = facts_of(now);
@@ -203,15 +207,16 @@ void Engine<T>::backward(const Backward& backward, std::optional<LayerCall<Compu
     open_operands(call, guard);
     row_blocks_.backward(backward.layer, call);  // in blocks only in a fixed order
   }
-  if (backward.gradients != Gradients::of_inputs)
+  if (backward.gradients != Gradients::of_inputs && !plan_.input.sums_positions_first())
     operands_.complete_gradients(backward.layer, now.microbatch.number);
 }
 
-/// Returns the loss sums of the microbatch. One without a grain, which has no samples, gets those
-/// of another rank's grain.
+/// Returns the loss sums of the microbatch, of a block of positions. One without a grain, which has
+/// no samples, gets those of another rank's grain.
 template <class T>
-Vector<double> Engine<T>::loss_sums(const Now& now) const {
-  const Size number = state_.grains.begin + now.microbatch.number;
+Vector<double> Engine<T>::loss_sums(const Now& now, Size block) const {
+  const Size grain = state_.grains.begin + now.microbatch.number,
+             number = grain * plan_.input.loss_blocks() + block;
   return sums_.losses(now.batch_number, {number % plan_.input.loss_sums(), 1});
 }
 

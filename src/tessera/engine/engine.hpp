@@ -110,8 +110,7 @@ class Engine {
   Microbatch<State> microbatch_of(const Batch<State>& batch, Size number);
   void forward(const Forward& forward, std::optional<LayerCall<Compute>>& made,
                const Now& now) const;
-  void backward(const Backward& backward, std::optional<LayerCall<Compute>>& made,
-                const Now& now) const;
+  void backward(const Backward& backward, std::optional<LayerCall<Compute>>& made, const Now& now);
   void open_operands(const LayerCall<Compute>& call, MemoryGuard& guard) const;
   BatchFacts<State> facts_of(const Now& now) const;
   void redistribute(const Move& move, const Microbatch<State>& batch) const;
@@ -122,7 +121,7 @@ class Engine {
   void loss_terms(const PartialLoss& loss, const Microbatch<State>& batch) const;
   void loss(const Loss& loss, const Now& now, bool wants_gradient) const;
   void add_error(const Loss& loss, const Microbatch<State>& batch) const;
-  Vector<double> loss_sums(const Now& now) const;
+  Vector<double> loss_sums(const Now& now, Size block = 0) const;
   Size loss_divisor(const Microbatch<State>& batch) const;
   template <class E>
   Matrix<const E> in_loss_shape(const Matrix<const E>& all, Size samples) const;

@@ -4,6 +4,7 @@
 #include <tessera/base/alias.hpp>
 #include <tessera/base/region.hpp>
 #include <tessera/engine/engine.hpp>
+#include <tessera/nn/layers/shared_rows.hpp>
 #include <tessera/nn/loss.hpp>
 #include <tessera/nn/products/convert.hpp>
 #include <tessera/optim/clipping.hpp>
@@ -118,8 +119,9 @@ void Engine<T>::loss_terms(const PartialLoss& loss, const Microbatch<State>& bat
   close_arenas(guard);
   guard.open(prediction), guard.open(terms);
   if (plan_.input.loss == LossKind::relative_l2)
-    return relative_l2_terms<Compute>(in_loss_shape(prediction, batch.samples),
-                                      in_loss_shape(batch.y, batch.samples), terms);
+    return relative_l2_terms<Compute>(
+        in_loss_shape(prediction, batch.samples), in_loss_shape(batch.y, batch.samples),
+        plan_.input.context_share(plan_.input.model.output_positions(), rank_), terms);
   const Split& columns = plan_.placements.back().columns[1];
   const Size part = columns.parts > 1 ? plan_.input.mesh.coordinate(rank_, "model") : 0;
   cross_entropy_terms<Compute>(prediction, batch.y, operands_.layers().back().first_column(),
@@ -138,6 +140,8 @@ void Engine<T>::loss(const Loss& loss, const Now& now, bool wants_gradient) cons
     details.targets = batch.global_samples * losses_per_sample_;
     details.averages = !options_.sum_gradients;
   }
+  if (plan_.input.numerics.reproducible)
+    details.counted_part = plan_.input.mesh.coordinate(rank_, "context") == 0 ? 1 : 0;
   Matrix<const State> terms;
   if (loss.terms != no_slot) {
     details.first_class = operands_.layers().back().first_column();
@@ -150,9 +154,28 @@ void Engine<T>::loss(const Loss& loss, const Now& now, bool wants_gradient) cons
   close_arenas(guard);
   guard.open(prediction), guard.open(terms), guard.open(gradient);
   details.terms = terms;
-  loss_and_gradient<Compute>(plan_.input.loss, in_loss_shape(prediction, batch.samples),
-                             in_loss_shape(batch.y, batch.samples), loss_divisor(batch),
-                             loss_sums(now), gradient, details);
+  const LossKind kind = plan_.input.loss;
+  if (plan_.input.loss_blocks() == 1)
+    return loss_and_gradient<Compute>(kind, in_loss_shape(prediction, batch.samples),
+                                      in_loss_shape(batch.y, batch.samples), loss_divisor(batch),
+                                      loss_sums(now), gradient, details);
+  const SplitPart share = plan_.input.context_share(plan_.input.model.output_positions(), rank_);
+  const Range blocks = share.blocks_of(share.part);
+  for (Size b = blocks.begin; b < blocks.end(); ++b) {
+    Vector<double> sum;  // of the runs before
+    ::tessera::detail::for_each_run(share, b, batch.samples, [&](Range, Range rows) {
+      const auto some = [&](const auto& matrix) {
+        return matrix.data() == nullptr ? matrix : rows_of(matrix, rows);
+      };
+      details.terms = some(terms);
+      const bool is_first = sum.data() == nullptr;
+      if (is_first) sum = alias_vector(loss_sums(now, b).data(), 1);
+      loss_and_gradient<Compute>(kind, in_loss_shape(some(prediction), 1),
+                                 in_loss_shape(some(batch.y), 1), loss_divisor(batch),
+                                 is_first ? sum : sums_.part(), some(gradient), details);
+      if (!is_first) accumulate<double>(sums_.part(), sum);
+    });
+  }
 }
 
 template <class T>

@@ -2,75 +2,143 @@
 #include <tessera/base/alias.hpp>
 #include <tessera/base/pair_tree.hpp>
 #include <tessera/engine/row_blocks.hpp>
+#include <tessera/nn/layers/shared_rows.hpp>
 #include <tessera/optim/clipping.hpp>
 #include <tessera/plan/grains.hpp>
 
 namespace tessera {
 namespace {
 
-/// Returns a call on some rows of the call's operands.
+/// Adds the gradients of the parameters from some rows of the operands of `whole`.
 template <class T>
-LayerCall<T> call_on(const LayerCall<T>& call, Range rows) {
-  LayerCall<T> some = call;
-  const auto cut = [&](auto& matrix) {
-    if (matrix.extent(0) > 0) matrix = rows_of(matrix, rows);
+void add_rows(const LayerCall<T>& whole, LayerCall<T>& some, Range rows) {
+  const auto cut = [&](auto& to, const auto& matrix) {
+    if (matrix.extent(0) > 0) to = rows_of(matrix, rows);
   };
-  for (std::size_t i = 0; i < max_layer_inputs; ++i)
-    cut(some.inputs[i]), cut(some.input_gradients[i]), cut(some.input_gradient_terms[i]);
-  cut(some.output), cut(some.saved), cut(some.output_gradient);
-  cut(some.batch.x);
-  return some;
+  for (std::size_t i = 0; i < max_layer_inputs; ++i) cut(some.inputs[i], whole.inputs[i]);
+  cut(some.output, whole.output), cut(some.saved, whole.saved);
+  cut(some.output_gradient, whole.output_gradient), cut(some.batch.x, whole.batch.x);
+  tessera::backward(some);
 }
 
 }  // namespace
 
 template <class T>
 RowBlocks<T>::RowBlocks(const Plan& plan, Size rank)
-    : nodes_(allocate_vector<State>("tessera::gradient_nodes",
+    : over_context_(plan.input.sums_positions_first()),
+      layers_(plan.placements.size()),
+      nodes_(allocate_vector<State>("tessera::gradient_nodes",
                                     plan_scratch(plan, rank).gradient_nodes)) {
-  for (std::size_t l = 0; l < plan.placements.size(); ++l) {
-    const Split split = gradient_blocks(plan.input, plan.input.model.layers[l], plan.placements[l]);
-    layers_.push_back({split, split.parts > 1 ? plan.input.mesh.coordinate(rank, "model") : 0});
+  for (std::size_t l = 0; l < layers_.size(); ++l) {
+    const LayerSpec& spec = plan.input.model.layers[l];
+    Layer& layer = layers_[l];
+    layer.split = gradient_blocks(plan.input, spec, plan.placements[l], rank);
+    layer.elements = gradient_elements(plan.stage(rank).parameters, spec, static_cast<Size>(l));
+    for (std::size_t p = 0; p < spec.parameters.size(); ++p)
+      for (const char index : spec.kind->expression.parameters[p].indices)
+        if (dimension_of(index) == "positions") layer.by_position = static_cast<int>(p);
   }
 }
 
-/// A rank without blocks has no rows or heads.
+/// Returns a gradient's part of a row of nodes.
 template <class T>
-void RowBlocks<T>::backward(Size index, const LayerCall<T>& call) const {
-  SplitPart split = layers_[index];
-  const bool of_rows = split.units == 0;
-  if (of_rows) split.units = call.samples * call.layer.positions();
-  const Range own = split.blocks_of(split.part);
-  if (split.blocks <= 1 || own.count == 0) return tessera::backward(call);
-  const Size first = split.block(own.begin).begin;
-  for (Size b = own.begin; b < own.end(); ++b) {
-    const Range block = split.block(b), some{block.begin - first, block.count};
-    LayerCall<T> of_block = of_rows ? call_on(call, some) : call;
-    if (!of_rows) of_block.columns = some;
-    if (!of_rows && b > own.begin) of_block.input_gradients = {};
-    run_block(call, of_block, {b - own.begin, 1});
-  }
+auto RowBlocks<T>::gradient(Size row, std::size_t p) const -> Vector<State> {
+  const Vector<State>& sum = gradients_[p];
+  if (sum.data() == nullptr || (row == 0 && in_place_)) return sum;
+  const Size first = (row - (in_place_ ? 1 : 0)) * elements_;
+  return alias_vector(nodes_.data() + first + (sum.data() - gradients_[0].data()),
+                      static_cast<Size>(sum.extent(0)));
 }
 
-/// Runs a block of a backward pass, whose gradients of parameters are sums over these places.
 template <class T>
-void RowBlocks<T>::run_block(const LayerCall<T>& whole, LayerCall<T> block, Range places) const {
-  const auto gradient = [&](Size row, std::size_t p) -> Vector<State> {
-    const Vector<State>& sum = whole.parameter_gradients[p];
-    if (row == 0 || sum.data() == nullptr) return sum;
-    const Size before = p == 0 ? 0 : static_cast<Size>(whole.parameter_gradients[0].extent(0));
-    Size all = 0;
-    for (const Vector<State>& each : whole.parameter_gradients) all += each.extent(0);
-    return alias_vector(nodes_.data() + (row - 1) * all + before, static_cast<Size>(sum.extent(0)));
-  };
+void RowBlocks<T>::add(Size to, Size from) const {
   for (std::size_t p = 0; p < max_layer_parameters; ++p)
-    block.parameter_gradients[p] = gradient(nodes_in({0, places.begin}), p);
-  tessera::backward(block);
-  join_rows(0, places, [&](Size lower, Size upper) {
-    for (std::size_t p = 0; p < max_layer_parameters; ++p)
-      if (whole.parameter_gradients[p].data() != nullptr)
-        accumulate<State>(Vector<const State>(gradient(upper, p)), gradient(lower, p));
-  });
+    if (gradients_[p].data() != nullptr && static_cast<int>(p) != by_position_)
+      accumulate<State>(Vector<const State>(gradient(from, p)), gradient(to, p));
+}
+
+template <class T>
+void RowBlocks<T>::backward(Size index, const LayerCall<T>& call) {
+  const Layer& layer = layers_[index];
+  const SplitPart& share = call.layer.share;
+  SplitPart split = layer.split;
+  const bool of_rows = split.units == 0, in_blocks = share.blocks > 1;
+  const Size all_rows = call.samples * (in_blocks ? share.total() : call.layer.positions());
+  if (of_rows) split.units = all_rows;
+  const Range own_blocks = split.blocks_of(split.part);
+  gradients_ = call.parameter_gradients;
+  rows_ = std::max<Size>(1, own_blocks.count), elements_ = layer.elements;
+  adds_ = call.add_parameter_gradients, by_position_ = layer.by_position;
+  in_place_ = rows_ == 1 && !adds_;
+  if (gradients_[0].data() == nullptr || (split.blocks == 1 && !in_blocks)) {
+    in_place_ = true;
+    return tessera::backward(call);
+  }
+  LayerCall<T> block = call, of_inputs = call;
+  block.add_parameter_gradients = true;
+  block.input_gradients = {}, block.input_gradient_terms = {};
+  of_inputs.parameter_gradients = {};
+  if (layer.by_position >= 0) {
+    const auto p = static_cast<std::size_t>(layer.by_position);
+    LayerCall<T> of_samples = call;
+    of_samples.add_parameter_gradients = false;
+    of_samples.parameter_gradients = {};
+    of_samples.parameter_gradients[p] = gradient(0, p);
+    tessera::backward(of_samples);
+  }
+  const Size first = split.block(own_blocks.begin).begin;
+  const Range of_positions = in_blocks ? share.blocks_of(share.part) : Range{0, 1};
+  for (Size m = 0; m < rows_; ++m) {
+    // A rank may have no blocks of rows or heads, or none of positions.
+    const Range some = own_blocks.count > 0 ? split.block(own_blocks.begin + m) : Range{};
+    const Range rows = of_rows ? some : Range{0, some.count > 0 ? all_rows : 0};
+    if (!of_rows) block.columns = {some.begin - first, some.count};
+    const auto row_of = [&](Size open) { return open == 0 ? m : rows_ + open - 1; };
+    const auto begin = [&](Size open) {
+      for (std::size_t p = 0; p < max_layer_parameters; ++p) {
+        const bool is_summed = static_cast<int>(p) != layer.by_position;
+        block.parameter_gradients[p] = is_summed ? gradient(row_of(open), p) : Vector<State>();
+        if (block.parameter_gradients[p].data() != nullptr)
+          Kokkos::deep_copy(ExecSpace(), block.parameter_gradients[p], State(-0.0));
+      }
+    };
+    begin(0);
+    for (Size b = 0; b < of_positions.count; ++b) {
+      if (b > 0) begin(nodes_in({0, b}));
+      const Size before = of_rows ? first : 0;
+      if (!in_blocks && rows.count > 0) add_rows(call, block, {rows.begin - before, rows.count});
+      const Size number = of_positions.begin + b, samples = in_blocks ? call.samples : 0;
+      detail::for_each_run(share, number, samples, [&](Range positions, Range own) {
+        const Range part = intersection(positions, rows);
+        const Size offset = split.parts > 1 && of_rows ? first : positions.begin - own.begin;
+        if (part.count > 0) add_rows(call, block, {part.begin - offset, part.count});
+      });
+      join_rows(0, {b, 1}, [&](Size to, Size from) { add(row_of(to), row_of(from)); });
+    }
+  }
+  // It may overwrite the gradient of the output.
+  if (call.wants_input_gradients()) tessera::backward(of_inputs);
+  if (!over_context_) finish();
+}
+
+template <class T>
+void RowBlocks<T>::reduce(const Communicator& ranks) const {
+  ranks.all_reduce(in_place_ ? alias_vector(gradients_[0].data(), elements_)
+                             : alias_vector(nodes_.data(), rows_ * elements_));
+  finish();
+}
+
+/// Adds up the rows of nodes.
+template <class T>
+void RowBlocks<T>::finish() const {
+  for (Size step = 1; step < rows_; step *= 2)
+    for (Size m = 0; m < rows_; m += 2 * step) add(m, m + step);
+  for (std::size_t p = 0; !in_place_ && p < max_layer_parameters; ++p) {
+    const Vector<const State> sum = gradient(0, p);
+    if (sum.data() == nullptr) continue;
+    adds_ ? accumulate<State>(sum, gradients_[p])
+          : Kokkos::deep_copy(ExecSpace(), gradients_[p], sum);
+  }
 }
 
 TESSERA_INSTANTIATE_CLASS(RowBlocks);

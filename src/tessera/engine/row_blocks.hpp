@@ -1,32 +1,54 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <array>
 #include <vector>
 
+#include <tessera/comm/communicator.hpp>
 #include <tessera/nn/layers/layer_call.hpp>
 #include <tessera/plan/plan.hpp>
 
 namespace tessera {
 
-/// Runs backward passes of layers. With Numerics::reproducible, it runs a layer whose rows or heads
-/// `model` may split block by block, and sums the gradients of parameters in a tree over the
-/// blocks: such a sum does not depend on the ranks that have them. T: the compute type.
+/// Runs backward passes of layers. With Numerics::reproducible, the gradients of a layer's
+/// parameters are sums in two trees: over blocks of rows or heads that `model` may split
+/// (gradient_blocks()), and within each of them over the blocks of positions that `context` may
+/// split (Split::blocks). A rank runs the layer on what it has of each pair of blocks. T: the
+/// compute type.
 template <class T>
 class RowBlocks {
  public:
   using State = StateOf<T>;
 
-  /// Allocates the open nodes of the trees.
+  /// Allocates the nodes of the trees.
   RowBlocks(const Plan& plan, Size rank);
 
-  /// Runs layer `index` of the model on a microbatch. Does not allocate.
-  void backward(Size index, const LayerCall<T>& call) const;
+  /// Runs layer `index` of the model on a microbatch. Does not allocate. If the plan sums the
+  /// gradients over `context`, they are not complete before reduce().
+  void backward(Size index, const LayerCall<T>& call);
+
+  /// Completes the gradients of the layer that backward() ran last.
+  void reduce(const Communicator& ranks) const;
 
  private:
-  void run_block(const LayerCall<T>& whole, LayerCall<T> block, Range places) const;
+  struct Layer {
+    SplitPart split{};     ///< gradient_blocks()
+    Size elements = 0;     ///< of the gradients, with padding between them
+    int by_position = -1;  ///< the parameter with an index of positions: a sum over samples only
+  };
+  Vector<State> gradient(Size row, std::size_t p) const;
+  void add(Size to, Size from) const;
+  void finish() const;
 
-  std::vector<SplitPart> layers_;  ///< gradient_blocks()
+  bool over_context_;
+  std::vector<Layer> layers_;
   Vector<State> nodes_;
+  // Of the layer that ran last. Row r of the nodes is that of its r-th block of rows or heads; open
+  // nodes of the trees over positions follow.
+  Size rows_ = 1, elements_ = 0;
+  int by_position_ = -1;
+  bool in_place_ = true, adds_ = false;  ///< row 0 is the gradients themselves
+  std::array<Vector<State>, max_layer_parameters> gradients_{};
 };
 
 }  // namespace tessera

@@ -62,6 +62,7 @@ void StepSums::allocate(const SumsPlan& plan) {
   norm_ = section(plan.norm);
   finite_ = section(plan.finite);
   routing_ = section(plan.routing);
+  part_ = section(plan.part);
 }
 
 Size StepSums::resize(const StagePlan& stage) {

@@ -43,6 +43,8 @@ class StepSums {
   const Vector<double>& norm() const { return norm_; }
   /// Returns the flag that is not 0 if an element of the gradient is not finite.
   const Vector<double>& finite() const { return finite_; }
+  /// Returns a part of a loss sum; empty if these have none.
+  const Vector<double>& part() const { return part_; }
   /// Returns the routing of each router (BatchFacts::routing) since the last report.
   const Vector<double>& routing() const { return routing_; }
 
@@ -90,7 +92,7 @@ class StepSums {
   LossTerms terms_;
   const Communicator& ranks_;
   Vector<double> buffer_;
-  Vector<double> losses_, errors_, counted_, evaluated_, norm_, finite_, routing_;
+  Vector<double> losses_, errors_, counted_, evaluated_, norm_, finite_, routing_, part_;
 };
 
 }  // namespace tessera

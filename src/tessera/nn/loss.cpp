@@ -4,6 +4,7 @@
 #include <tessera/base/error.hpp>
 #include <tessera/base/split.hpp>
 #include <tessera/nn/exponential.hpp>
+#include <tessera/nn/layers/shared_rows.hpp>
 #include <tessera/nn/loss.hpp>
 #include <tessera/nn/rows.hpp>
 
@@ -46,8 +47,11 @@ KOKKOS_INLINE_FUNCTION Squares squares_of(const Row& row, const T* p, const Stat
 /// samples, `terms` has the squares of whole samples, and the loss is divided in their proportion.
 template <class T>
 void relative_l2(Size rows, Size cols, const T* p, const StateOf<T>* t, StateOf<T> scale,
-                 const StateOf<T>* terms, const Sum& sum, T* g) {
+                 const LossDetails<StateOf<T>>& details, const Sum& sum, T* g) {
   using Math = StateOf<T>;
+  const Math* const terms = details.terms.data();
+  const Size blocks = static_cast<Size>(details.terms.extent(1)) / 2;
+  const double counted = details.counted_part.value_or(-1);
   sum_rows(
       "tessera::relative_l2"_label, rows, cols,
       KOKKOS_LAMBDA(const Row& row, double& s) {
@@ -56,10 +60,14 @@ void relative_l2(Size rows, Size cols, const T* p, const StateOf<T>* t, StateOf<
         const T* const pi = p + at;
         const Math* const ti = t + at;
         const Squares own = squares_of(row, pi, ti, cols);
-        const double difference = terms ? terms[2 * row.number] : own.difference,
-                     target = terms ? terms[2 * row.number + 1] : own.target;
+        Math all[2] = {0, 0};
+        for (Size i = 0; i < 2 * blocks; ++i) all[i % 2] += terms[2 * blocks * row.number + i];
+        const double difference = terms ? all[0] : own.difference,
+                     target = terms ? all[1] : own.target;
         const double norms = sqrt(difference) * sqrt(target);
-        const double fraction = terms && difference != 0 ? own.difference / difference : 1;
+        const double fraction = terms && counted >= 0          ? counted
+                                : terms && difference != 0 ? own.difference / difference
+                                                           : 1;
         row.once([&]() { s += fraction * (sqrt(difference) / sqrt(target)); });
         if (!g) return;
         const double factor = difference == 0 ? 0 : scale / norms;
@@ -208,20 +216,35 @@ void cross_entropy_terms(const Matrix<const T>& logits, const Matrix<const State
 
 template <class T>
 void relative_l2_terms(const Matrix<const T>& prediction, const Matrix<const StateOf<T>>& target,
-                       const Matrix<StateOf<T>>& terms) {
+                       const SplitPart& share, const Matrix<StateOf<T>>& terms) {
   using Math = StateOf<T>;
-  const Size rows = prediction.extent(0), cols = prediction.extent(1);
+  const Size rows = prediction.extent(0), cols = prediction.extent(1),
+             blocks = static_cast<Size>(terms.extent(1)) / 2,
+             width = cols / std::max<Size>(1, share.own_count());
   const T* const p = prediction.data();
   const Math* const t = target.data();
   Math* const out = terms.data();
+  const detail::OwnRuns own(share);
+  const Range mine = share.blocks > 0 ? share.blocks_of(share.part) : Range{0, 1};
   for_rows(
       "tessera::relative_l2_terms"_label, rows, cols, KOKKOS_LAMBDA(const Row& row) {
-        const Squares own = squares_of(row, p + row.number * cols, t + row.number * cols, cols);
-        Math* const to = out + 2 * row.number;
-        row.once([=]() {
-          to[0] = static_cast<Math>(own.difference);
-          to[1] = static_cast<Math>(own.target);
-        });
+        for (Size b = 0; b < blocks; ++b) {
+          Squares sum{0, 0};
+          const auto add = [&](Size position, Size positions) {
+            const Size at = row.number * cols + position * width;
+            const Squares more = squares_of(row, p + at, t + at, positions * width);
+            sum = {sum.difference + more.difference, sum.target + more.target};
+          };
+          if (share.blocks == 0) add(0, own.count());
+          for (Size number = 0; share.blocks > 0 && number < 2; ++number)
+            if (const Range run = share.run_of({b, 1}, number); b >= mine.begin && b < mine.end())
+              add(own.row_of(run.begin), run.count);
+          Math* const to = out + 2 * (blocks * row.number + b);
+          row.once([=]() {
+            to[0] = static_cast<Math>(sum.difference);
+            to[1] = static_cast<Math>(sum.target);
+          });
+        }
       });
 }
 
@@ -276,7 +299,7 @@ void loss_and_gradient(LossKind kind, const Matrix<const T>& prediction,
     case LossKind::mae:
       return element_loss<false>(rows * cols, p, t, scale, sum, g);
     case LossKind::relative_l2:
-      return relative_l2(rows, cols, p, t, scale, details.terms.data(), sum, g);
+      return relative_l2(rows, cols, p, t, scale, details, sum, g);
     case LossKind::bce:
       return binary_cross_entropy(rows * cols, p, t, scale, sum, g);
     case LossKind::cross_entropy:
@@ -295,7 +318,7 @@ void loss_and_gradient(LossKind kind, const Matrix<const T>& prediction,
   template void cross_entropy_terms(const Matrix<const T>&, const Matrix<const StateOf<T>>&, Size, \
                                     const SplitPart&, const Matrix<StateOf<T>>&);                  \
   template void relative_l2_terms(const Matrix<const T>&, const Matrix<const StateOf<T>>&,         \
-                                  const Matrix<StateOf<T>>&);
+                                  const SplitPart&, const Matrix<StateOf<T>>&);
 TESSERA_FOR_COMPUTE_TYPES(TESSERA_INSTANTIATE)
 #undef TESSERA_INSTANTIATE
 template void count_targets(const Matrix<const float>&, double, const Vector<double>&);

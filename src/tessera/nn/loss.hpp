@@ -2,6 +2,7 @@
 #pragma once
 
 #include <limits>
+#include <optional>
 
 #include <tessera/base/split.hpp>
 #include <tessera/base/types.hpp>
@@ -17,9 +18,12 @@ struct LossDetails {
   // For cross_entropy when the columns are split over ranks or into blocks.
   Size first_class = 0;  ///< class of the first column
   Size classes = -1;     ///< number of all classes; -1 if the rank has all
-  /// (rows, 3 blocks): cross_entropy_terms() of all ranks; or (rows, 2): the sums over ranks of
-  /// relative_l2_terms(), if these have parts of samples.
+  /// (rows, 3 blocks): cross_entropy_terms() of all ranks; or (rows, 2 blocks): the sums over ranks
+  /// of relative_l2_terms(), if these have parts of samples.
   Matrix<const State> terms = {};
+  /// relative_l2 with terms: the part of a sample's loss that the rank adds to the sum; absent: in
+  /// proportion to its squares.
+  std::optional<double> counted_part = {};
   // For cross_entropy when some targets do not count.
   double ignored = std::numeric_limits<double>::quiet_NaN();  ///< the number of these targets
   /// Device memory with the number of targets of the whole batch that count. The sum of the losses,
@@ -68,9 +72,10 @@ void cross_entropy_terms(const Matrix<const T>& logits, const Matrix<const State
                          Size first_class, const SplitPart& columns,
                          const Matrix<StateOf<T>>& terms);
 
-/// Writes the sums of squares of p - t and of t of each row to `terms` (rows, 2).
+/// Writes the sums of squares of p - t and of t to `terms` (rows, 2 blocks), for each block of the
+/// positions of a row. Those of which the rank has none in `share` become 0.
 template <class T>
 void relative_l2_terms(const Matrix<const T>& prediction, const Matrix<const StateOf<T>>& target,
-                       const Matrix<StateOf<T>>& terms);
+                       const SplitPart& share, const Matrix<StateOf<T>>& terms);
 
 }  // namespace tessera

@@ -144,8 +144,12 @@ std::optional<ActionCall> call_of(const Action& action, Size microbatch, const P
       [&](const ReduceRows& move) {
         const UnitPlan& unit = stage.parameters.units[move.unit];
         const Range& all = unit.partial_gradients;
+        const LayerSpec* const of = move.layer < 0 ? nullptr : &input.model.layers[move.layer];
         const Size elements =
-            in_fixed_order ? all.count : sizes.state.owned_gradients(unit.bucket, all).count;
+            of != nullptr ? gradient_elements(stage.parameters, *of, move.layer) *
+                                gradient_rows(input, *of, plan.placements[move.layer], sizes.rank)
+            : in_fixed_order ? all.count
+                             : sizes.state.owned_gradients(unit.bucket, all).count;
         Call rows =
             call(move.ranks, all_reduce, elements, input.state_type, "gradients of split rows");
         // All ranks of `model` have as many of these elements, so either all issue the call or
@@ -169,7 +173,7 @@ std::set<AxisSet> axes_of_calls(const Plan& plan) {
   for (const std::size_t axis : mesh.all_axes()) sets.insert({axis});
   for (const StagePlan& stage : plan.stages)
     for (const BucketPlan& bucket : stage.parameters.buckets)
-      sets.insert({bucket.sums, bucket.shares.axes, bucket.replicas()});
+      sets.insert({bucket.sums, bucket.shares.axes, bucket.replicas(), bucket.summing()});
   return sets;
 }
 

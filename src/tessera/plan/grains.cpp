@@ -61,7 +61,7 @@ std::vector<std::array<Size, 2>> column_units(const ModelSpec& model) {
 
 Size batch_coordinate(const PlanInput& input, Size rank) {
   const MeshShape& mesh = input.mesh;
-  const AxisSet replicas = replica_axes(input.strategy, mesh),
+  const AxisSet replicas = replica_axes(input.strategy, mesh) & batch_axes(mesh),
                 shards = shard_axes(input.strategy, mesh);
   return mesh.coordinate(rank, replicas) * mesh.group_size(shards) + mesh.coordinate(rank, shards);
 }
@@ -176,18 +176,35 @@ LayerBlocks layer_blocks(const PlanInput& input, const LayerSpec& layer,
   return {own(0), own(1)};
 }
 
-Split gradient_blocks(const PlanInput& input, const LayerSpec& layer,
-                      const LayerPlacements& placements) {
-  if (!input.numerics.reproducible || layer.kind->sums_in_blocks) return {};
+SplitPart gradient_blocks(const PlanInput& input, const LayerSpec& layer,
+                          const LayerPlacements& placements, Size rank) {
+  const SplitPart one{Split{.parts = 1, .blocks = 1}, 0};
+  if (!input.numerics.reproducible || layer.kind->sums_in_blocks) return one;
   for (const Layout& along : model_choices(layer))
     for (const Placement& gradient : along.parameter_gradients) {
       if (!gradient.is_partial()) continue;
-      if (along.output.is_shard(1)) return placements.columns[1];
-      const bool splits = splits_rows(placements.along("model"));
-      return {.parts = splits ? input.mesh.size_of("model") : 1,
-              .blocks = input.numerics.model_grains};
+      const bool of_heads = along.output.is_shard(1);
+      const Size ranks = splits_rows(placements.along("model")) ? input.mesh.size_of("model") : 1;
+      const Split split = of_heads ? placements.columns[1]
+                                   : Split{.parts = ranks, .blocks = input.numerics.model_grains};
+      if (split.blocks == 0) return one;
+      return {split, split.parts > 1 ? input.mesh.coordinate(rank, "model") : 0};
     }
-  return {};
+  return one;
+}
+
+Size gradient_elements(const ParameterLayout& layout, const LayerSpec& layer, Size l) {
+  Size elements = 0;
+  for (const ParameterPlan& parameter : layout.parameters)
+    if (parameter.layer == l || (parameter.layer == layer.tied_to && parameter.number == 0))
+      elements += parameter.place.count;
+  return elements;
+}
+
+Size gradient_rows(const PlanInput& input, const LayerSpec& layer,
+                   const LayerPlacements& placements, Size rank) {
+  const SplitPart split = gradient_blocks(input, layer, placements, rank);
+  return std::max<Size>(1, split.blocks_of(split.part).count);
 }
 
 void set_grains(PlanInput& input) {
@@ -205,11 +222,6 @@ void set_grains(PlanInput& input) {
                                    std::pair{"numerics.model_grains", numerics.model_grains}})
     if (!is_power_of_two(value))
       throw ConfigError(key, std::to_string(value), "must be a power of two");
-  if (const Size ranks = input.mesh.size_of("context"); ranks > 1)
-    throw ConfigError("numerics.reproducible", "true",
-                      "is not possible with the mesh axis context = {}, whose ranks sum over the "
-                      "positions of a sample; use 1",
-                      ranks);
   const Size grains = grains_at(input, {0, 1}).count;  // of the ranks with the most
   if (input.microbatches != 1 && input.microbatches != grains)
     throw ConfigError(

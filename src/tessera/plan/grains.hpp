@@ -9,6 +9,7 @@
 #include <tessera/nn/layers/layer_spec.hpp>
 #include <tessera/nn/products/sum_blocks.hpp>
 #include <tessera/plan/layout/layer_placements.hpp>
+#include <tessera/plan/layout/units.hpp>
 #include <tessera/plan/plan_input.hpp>
 
 namespace tessera {
@@ -79,9 +80,15 @@ LayerBlocks layer_blocks(const PlanInput& input, const LayerSpec& layer,
 
 /// Returns the blocks over which the engine sums the gradients of a layer's parameters in a tree,
 /// because `model` may split them: of the columns, those of heads, or without units of the rows.
-/// Without blocks there is one sum.
-Split gradient_blocks(const PlanInput& input, const LayerSpec& layer,
-                      const LayerPlacements& placements);
+SplitPart gradient_blocks(const PlanInput& input, const LayerSpec& layer,
+                          const LayerPlacements& placements, Size rank);
+/// Returns the sums that a rank makes of them: one for each of its blocks.
+Size gradient_rows(const PlanInput& input, const LayerSpec& layer,
+                   const LayerPlacements& placements, Size rank);
+
+/// Returns the elements, with padding, of the gradients of the parameters that layer `l` of the
+/// model computes with, in a stage.
+Size gradient_elements(const ParameterLayout& layout, const LayerSpec& layer, Size l);
 
 /// With Numerics::reproducible, makes a microbatch of each grain of the rank with the most. Throws
 /// ConfigError if `microbatches` is neither 1, the default, nor their number.

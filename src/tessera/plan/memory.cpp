@@ -36,9 +36,10 @@ ScratchPlan plan_scratch(const Plan& plan, Size rank) {
       const Size samples = most_samples.in(0, sample_axes(mesh, plan.placements[l]));
       raise(scratch.layers, layer.kind->scratch(layer, samples));
       if (input.numerics.reproducible) {
-        raise(scratch.gradient_nodes,
-              tree_levels(gradient_blocks(input, whole, plan.placements[l]).blocks) *
-                  layer.num_parameters());
+        const Size rows = gradient_rows(input, whole, plan.placements[l], 0);
+        const bool in_place = rows == 1 && l != input.tied_layer();
+        raise(scratch.gradient_nodes, ((in_place ? 0 : rows) + tree_levels(layer.share.blocks)) *
+                                          gradient_elements(plan.stage(rank).parameters, whole, l));
         const LayerBlocks sums = layer_blocks(input, whole, plan.placements[l], rank);
         const Size blocks = std::max(sums.in.own.count, sums.out.own.count);
         if (whole.kind->sums_in_blocks && !whole.groups.name.empty() && blocks > 1)
@@ -97,8 +98,7 @@ MemoryPlan Plan::memory(Size rank) const {
   // before these buffers are allocated, so their scratch does not add to the peak. Validation
   // samples are made afterwards.
   const Size ways = input.mesh.size_of("context");
-  const Size positions =
-      balanced_split(model.input_positions, ways, input.mesh.coordinate(rank, "context")).count;
+  const Size positions = input.context_share(model.input_positions, rank).own_count();
   const Size own_samples = batch_samples(rank).count;
   const Size batch = ways > 1         ? rows(own_samples, positions, positions)
                      : input.shuffles ? data(own_samples)

@@ -164,6 +164,7 @@ SumsPlan plan_sums(const PlanInput& input, const StagePlan& stage) {
                                             : static_cast<Size>(stage.parameters.parameters.size());
   if (input.looks_for_infinities()) sums.finite = 1;
   sums.routing = sums_of(input.model).routing;
+  sums.part = input.loss_blocks() > 1 ? 1 : 0;
   return sums;
 }
 

@@ -94,8 +94,9 @@ struct SumsPlan {
   Size norm = 0;  ///< partial sums of the gradient's squared norm
   Size finite = 0;
   Size routing = 0;
+  Size part = 0;  ///< of a loss sum of several
   Size total() const {
-    return losses + validation + errors + counted + evaluated + norm + finite + routing;
+    return losses + validation + errors + counted + evaluated + norm + finite + routing + part;
   }
 };
 SumsPlan plan_sums(const PlanInput& input, const StagePlan& stage);

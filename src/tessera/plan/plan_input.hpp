@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <algorithm>
 #include <map>
 #include <string>
 
+#include <tessera/base/pair_tree.hpp>
 #include <tessera/base/types.hpp>
 #include <tessera/nn/device_traits.hpp>
 #include <tessera/nn/models/model_spec.hpp>
@@ -53,11 +55,34 @@ struct PlanInput : StrategyOptions, StepConfig {
     return sharding_on(strategy, mesh).gradients && !has_stages() && !sums_microbatches_in_tree();
   }
   bool sums_microbatches_in_tree() const { return numerics.reproducible && microbatches > 1; }
+  /// Returns the blocks of the positions of a sample in which sums have a fixed order, a power of
+  /// two; 0: in no fixed order.
+  Size position_blocks(Size positions) const {
+    return numerics.reproducible ? nested_blocks(positions, numerics.model_grains) : 0;
+  }
+  /// Returns the part of `positions` positions that a rank of `context` has.
+  SplitPart context_share(Size positions, Size rank) const {
+    return {{positions, mesh.size_of("context"), 1, zigzag || numerics.reproducible,
+             position_blocks(positions)},
+            mesh.coordinate(rank, "context")};
+  }
+  /// Returns true if ranks of `context` sum the gradients of each microbatch. In no fixed order,
+  /// they are summed with those of the batch.
+  bool sums_positions_first() const {
+    return numerics.reproducible && mesh.size_of("context") > 1;
+  }
   /// Returns the number of ranks that have different samples of a batch.
   Size batch_ranks() const { return mesh.group_size(batch_axes(mesh)); }
   /// Returns the number of a batch's loss sums, for each term of the loss: one for each microbatch
-  /// of the rank or, in a fixed order, of all ranks.
-  Size loss_sums() const { return numerics.reproducible ? numerics.grains : microbatches; }
+  /// of the rank or, in a fixed order, one for each block of positions of all ranks.
+  Size loss_sums() const {
+    return numerics.reproducible ? numerics.grains * loss_blocks() : microbatches;
+  }
+  /// Returns the blocks of positions that have a loss sum each.
+  Size loss_blocks() const {
+    const bool by_row = loss != LossKind::relative_l2;
+    return std::max<Size>(1, by_row ? position_blocks(model.output_positions()) : 1);
+  }
   /// Returns true if layers compute with copies of the parameters in a shorter type.
   bool has_copies() const { return state_type != compute_type; }
   /// Returns true if the loss is scaled, because small gradients would vanish in float16. A step

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include <tessera/base/alias.hpp>
+#include <tessera/base/pair_tree.hpp>
 #include <tessera/nn/layers/attention_blocks.hpp>
 #include <tessera/nn/layers/attention_kernels.hpp>
 #include <tessera/nn/layers/layer_call.hpp>
@@ -47,7 +48,8 @@ LayerProducts attention_products(const LayerSpec& layer, Size samples) {
     add(products.backward, keys);
     add(products.repeated, scores);
   };
-  for_each_block(AttentionRows(layer, 1), 0, add_block, [](Range) {});
+  for_each_block(
+      AttentionRows(layer, 1), 0, add_block, [](Range) {}, [](Size) {});
   return products;
 }
 
@@ -65,9 +67,10 @@ LayerFunctions attention_functions(const LayerSpec& layer) {
 }
 
 /// Returns the elements of the squares and of the sums of some heads (Attention::squares,
-/// Attention::key_sums, Attention::query_sums).
+/// Attention::key_sums, Attention::query_sums), with the open nodes of the tree over blocks.
 Size attention_scratch(const LayerSpec& layer, Size samples) {
-  const Size sums = (2 * positions_of(layer) + query_rows(layer)) * layer.size("d");
+  const Size keys = 1 + tree_levels(layer.share.blocks),
+             sums = (2 * keys * positions_of(layer) + query_rows(layer)) * layer.size("d");
   return AttentionBatches(layer, samples).at_once * (3 * square_size(layer) + sums);
 }
 
@@ -95,6 +98,14 @@ struct Heads {
   }
 };
 
+/// Adds `from` to `to`.
+template <class State>
+void join(const Vector<State>& to, const Vector<State>& from) {
+  for_each(
+      "tessera::attention_join"_label, static_cast<Size>(to.extent(0)),
+      KOKKOS_LAMBDA(Size i) { to(i) += from(i); });
+}
+
 /// Multiplies and makes the softmax for some heads at once.
 template <class T>
 class Attention {
@@ -113,7 +124,8 @@ class Attention {
         columns_(call.layer.size("n")),
         sharing_(call.layer.size("u")),
         has_keys_(call.layer.inputs.size() > 1),
-        sums_keys_(is_half_v<T> && (!has_keys_ || call.input_gradient_terms[1].data() == nullptr)),
+        in_tree_(rows_.queries.share.blocks > 1),
+        sums_keys_(in_tree_ || (is_half_v<T> && (!has_keys_ || !has_terms()))),
         scale_(1 / std::sqrt(static_cast<State>(d_))) {}
 
   void forward() const {
@@ -136,7 +148,8 @@ class Attention {
             if (!call_.ring.is_last) return;
             const Heads<T> y = output(queries);
             store(heads, query_sums(heads, y, queries), y, statistics_of(heads, queries).rows());
-          });
+          },
+          [](Size) {});
     });
   }
 
@@ -153,9 +166,7 @@ class Attention {
       return query_sums(heads, gradient(heads, 0, rows), rows);
     };
     for_heads([&](const HeadGroup& heads) {
-      if (sums_keys_)
-        Kokkos::deep_copy(ExecSpace(),
-                          alias_vector(key_sums(0).first.data(), 2 * at_once_ * t_ * d_), State(0));
+      if (sums_keys_) begin_key_sums(0);
       for_each_block(
           rows_, heads.sample,
           [&](const AttentionBlock& block) {
@@ -168,19 +179,46 @@ class Attention {
           [&](const SampleRows& queries) {
             if (is_half_v<T> && call_.ring.is_last)
               store(heads, dq_sums(heads, queries), gradient(heads, 0, queries));
+          },
+          [&](Size block) {
+            if (!in_tree_) return;
+            join_rows(0, {block, 1},
+                      [&](Size lower, Size upper) { join(key_node(lower), key_node(upper)); });
+            if (block + 1 < rows_.queries.blocks().count) begin_key_sums(nodes_in({0, block + 1}));
           });
-      if (sums_keys_)
-        for (Size i = 0; i < rows_.keys.runs(); ++i) {
-          const SampleRows keys = rows_.keys.run(heads.sample, i);
-          for (const Size number : {0, 1})
-            store(key_heads(heads), key_sums(number, {keys.position, keys.count}),
-                  has_keys_ ? key_part(call_.input_gradients[1], number, heads, keys)
-                            : gradient(heads, 1 + number, keys));
+      node_ = 0;
+      for (Size i = 0; sums_keys_ && i < rows_.keys.runs(); ++i) {
+        const SampleRows keys = rows_.keys.run(heads.sample, i);
+        for (const Size number : {0, 1}) {
+          const Heads<State> sums = key_sums(number, {keys.position, keys.count});
+          if (!has_keys_)
+            store(key_heads(heads), sums, gradient(heads, 1 + number, keys));
+          else if (has_terms())
+            store(key_heads(heads), sums,
+                  key_part(call_.input_gradient_terms[1], number, heads, keys));
+          else
+            store(key_heads(heads), sums, key_part(call_.input_gradients[1], number, heads, keys));
         }
+      }
     });
   }
 
  private:
+  /// Returns true if the gradient of the second input stays a term of a sum.
+  bool has_terms() const { return call_.input_gradient_terms[1].data() != nullptr; }
+
+  // The gradients of keys and values are sums over blocks of queries: rows of a tree.
+  Vector<State> key_node(Size row) const {
+    const Size size = 2 * at_once_ * t_ * d_;
+    const Size first = at_once_ * (3 * square_ + (row == 0 ? 0 : query_rows(call_.layer) * d_));
+    return alias_vector(call_.scratch.data() + first + row * size, size);
+  }
+  /// Adds the next gradients to this row. -0 changes no number.
+  void begin_key_sums(Size row) const {
+    node_ = row;
+    Kokkos::deep_copy(ExecSpace(), key_node(row), State(-0.0));
+  }
+
   template <class F>
   void for_heads(const F& f) const {
     const Size heads = heads_of(call_.layer), all = batches_.all;
@@ -251,9 +289,10 @@ class Attention {
 
   /// Writes unrounded sums to their place, divided by the sums of the softmax if there are
   /// statistics.
-  void store(const HeadGroup& heads, const Heads<State>& sums, const Heads<T>& to,
+  template <class E>
+  void store(const HeadGroup& heads, const Heads<State>& sums, const Heads<E>& to,
              const detail::HeadRows<State>& statistics = {}) const {
-    detail::store_rows<T>(heads.count, static_cast<Size>(to.first.extent(0)), d_, sums.rows(),
+    detail::store_rows<E>(heads.count, static_cast<Size>(to.first.extent(0)), d_, sums.rows(),
                           statistics, to.rows());
   }
 
@@ -296,11 +335,11 @@ class Attention {
     else if (call_.output_terms.data() != nullptr)
       return part(call_.output_terms, 1, 0, heads, queries);
     else
-      return {alias_matrix(key_sums(2).first.data(), queries.count, d_),
+      return {alias_matrix(key_node(0).data() + 2 * at_once_ * t_ * d_, queries.count, d_),
               query_rows(call_.layer) * d_};
   }
-  Heads<State> key_sums(Size number, Range positions = {}) const {
-    State* const first = call_.scratch.data() + at_once_ * (3 * square_ + number * t_ * d_);
+  Heads<State> key_sums(Size number, Range positions) const {
+    State* const first = key_node(node_).data() + at_once_ * number * t_ * d_;
     return {alias_matrix(first + positions.begin * d_, positions.count, d_), t_ * d_};
   }
   /// Returns the gradients of keys (number 0) or values (1).
@@ -316,7 +355,7 @@ class Attention {
   /// Returns the gradient of the second input: a term of a sum.
   Matrix<State> shared_gradient() const {
     if constexpr (!is_half_v<T>)
-      if (call_.input_gradient_terms[1].data() == nullptr) return call_.input_gradients[1];
+      if (!has_terms()) return call_.input_gradients[1];
     return call_.input_gradient_terms[1];
   }
   /// Returns one of three blocks of scratch memory for each head. 0: scores, then probabilities; 1:
@@ -339,7 +378,9 @@ class Attention {
   Size columns_;    ///< groups of d columns that a head has in the first input: q, or q, k and v
   Size sharing_;    ///< heads that share keys and values
   bool has_keys_;   ///< in an input of their own
+  bool in_tree_;    ///< sums over blocks of queries have a fixed order
   bool sums_keys_;  ///< in scratch memory
+  mutable Size node_ = 0;
   State scale_;
 };
 

@@ -56,12 +56,15 @@ struct AttentionBlock {
   bool is_first;  ///< the first block of these queries
 };
 
-/// Calls f(block) for the blocks of a sample, and finish(queries) after the last block of some
-/// queries. The last queries come first: with one run, their blocks have all keys.
-template <class F, class Finish>
-void for_each_block(const AttentionRows& rows, Size sample, const F& f, const Finish& finish) {
-  for (Size i = rows.queries.runs() - 1; i >= 0; --i) {
-    const SampleRows run = rows.queries.run(sample, i);
+/// Calls f(block) for the blocks of a sample, finish(queries) after the last block of some queries,
+/// and complete(b) after the b-th block of the queries' rows (SharedRows::blocks). In a run, the
+/// last queries come first: with one run, their blocks have all keys.
+template <class F, class Finish, class Complete>
+void for_each_block(const AttentionRows& rows, Size sample, const F& f, const Finish& finish,
+                    const Complete& complete) {
+  for (Size n = 0; n < rows.queries.runs(); ++n) {
+    const Size b = n / 2;
+    const SampleRows run = rows.queries.run(sample, n % 2 == 0 ? rows.queries.runs() - 1 - b : b);
     for (Size end = run.count, begin = 0; end > 0; end = begin) {
       begin = (end - 1) / rows.query_block * rows.query_block;
       const SampleRows queries = run.some(begin, end - begin);
@@ -76,6 +79,7 @@ void for_each_block(const AttentionRows& rows, Size sample, const F& f, const Fi
       }
       finish(queries);
     }
+    if (n % 2 == 1) complete(b);
   }
 }
 

@@ -41,13 +41,13 @@ void look_up(const LayerCall<T>& call, Y* y) {
       });
 }
 
-/// table[x[i]] += dy[i]. Each team has a part of the table and a block of columns, so that every
+/// table[x[i]] += dy[i] for the rows of the call. Each team has a part of the table and a block of columns, so that every
 /// sum adds the rows in order, for any number of threads. Blocks of columns keep a core's part of
 /// the table in its cache; a GPU needs many teams.
 template <class T>
 void table_gradient(const LayerCall<T>& call) {
   using Math = StateOf<T>;
-  const Size width = call.layer.out(), rows = call.samples * call.layer.positions();
+  const Size width = call.layer.out(), rows = static_cast<Size>(call.output_gradient.extent(0));
   const Range own = call.layer.part('v');
   const Size parts = on_host ? 1 : own.count, block = on_host ? 64 : width,
              blocks = (width + block - 1) / block;
@@ -87,7 +87,7 @@ void position_gradient(const LayerCall<T>& call) {
   for_each(
       "tessera::embedding_position_gradient"_label, call.layer.parameters[1].shape[0] * width,
       KOKKOS_LAMBDA(Size i) {
-        Math sum = add ? position[i] : Math(0);
+        Math sum = add ? position[i] : Math(-0.0);  // which changes no number
         const Size row = positions.row_of(i / width);
         for (Size s = 0; s < samples && row >= 0; ++s)
           sum += dy[s * elements + row * width + i % width];
@@ -109,8 +109,8 @@ constexpr LayerKind embedding_kind{
         [](const auto& call) { call.with_output([&](const auto& y) { look_up(call, y.data()); }); },
     .backward =
         [](const auto& call) {
-          table_gradient(call);
-          if (call.layer.parameters.size() > 1) position_gradient(call);
+          if (data_or_null(call.parameter_gradients[0])) table_gradient(call);
+          if (data_or_null(call.parameter_gradients[1])) position_gradient(call);
         }};
 
 }  // namespace

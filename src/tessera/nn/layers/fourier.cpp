@@ -8,18 +8,47 @@
 namespace tessera {
 namespace {
 
+/// Sets `to` to `from`, or adds it.
+template <class From, class To>
+void take(Size n, const From* from, To* to, bool adds) {
+  for_each(
+      "tessera::fourier_nodes"_label, n,
+      KOKKOS_LAMBDA(Size i) { to[i] = adds ? StateOf<To>(to[i]) + from[i] : from[i]; });
+}
+
 /// Goes from a grid to its modes, or back. `inverse`: for the kind that goes to the grid forward.
+/// If sums over points have a fixed order, they are added in a tree over blocks of points.
 template <bool inverse, bool to_modes, class T, class Out>
 void fourier_transform(const LayerCall<T>& call, const Matrix<const T>& from,
                        const Matrix<Out>& to) {
   using detail::FourierScale;
-  const detail::FourierTransform<T> transform(call, detail::FourierModes(call.layer),
-                                              inverse ? FourierScale::mirror : FourierScale::mean,
-                                              inverse ? call.blocks.in : call.blocks.out);
-  if constexpr (to_modes)
-    transform.to_modes(from, to);
-  else
-    transform.to_grid(from, to);
+  using State = StateOf<T>;
+  const detail::FourierModes all(call.layer);
+  const auto transform = [&](const detail::FourierModes& of) {
+    return detail::FourierTransform<T>(call, of,
+                                       inverse ? FourierScale::mirror : FourierScale::mean,
+                                       inverse ? call.blocks.in : call.blocks.out);
+  };
+  if constexpr (!to_modes) {
+    transform(all).to_grid(from, to);
+  } else if (all.share.blocks <= 1) {
+    transform(all).to_modes(from, to);
+  } else {
+    const Range blocks = all.share.blocks_of(all.share.part);
+    const Size elements = all.of_modes(call.samples);
+    const auto node = [&](Size row) {
+      State* const first = call.scratch.data() + all.scratch(call.samples) + row * elements;
+      return alias_matrix(first, static_cast<Size>(to.extent(0)), static_cast<Size>(to.extent(1)));
+    };
+    if (blocks.count == 0) Kokkos::deep_copy(ExecSpace(), node(0), State(-0.0));
+    for (Size b = 0; b < blocks.count; ++b) {
+      transform(all.block(blocks.begin + b)).to_modes(from, node(nodes_in({0, b})));
+      join_rows(0, {b, 1}, [&](Size lower, Size upper) {
+        take(elements, node(upper).data(), node(lower).data(), true);
+      });
+    }
+    take(elements, node(0).data(), to.data(), false);
+  }
 }
 
 template <bool inverse>
@@ -35,8 +64,11 @@ constexpr LayerKind fourier_kind_of(std::string_view name, const Expression& exp
           .expression = expression,
           .rules_choose = !inverse,
           .products = fourier_products<inverse>,
-          .scratch = [](const LayerSpec& layer,
-                        Size samples) { return detail::FourierModes(layer).scratch(samples); },
+          .scratch =
+              [](const LayerSpec& layer, Size samples) {
+                const detail::FourierModes of(layer);
+                return of.scratch(samples) + of.nodes(samples);
+              },
           .sums_in_blocks = true,
           .forward =
               [](const auto& call) {

@@ -8,6 +8,7 @@
 
 #include <Kokkos_Core.hpp>
 
+#include <tessera/base/pair_tree.hpp>
 #include <tessera/nn/layers/shared_rows.hpp>
 
 namespace tessera::detail {
@@ -18,7 +19,7 @@ struct GridRows : OwnRuns {
   /// Points x2 of a row, which are consecutive positions of the rank.
   struct Part {
     Range x2;
-    Size first;  ///< the first of these positions
+    Size position;  ///< the first of these positions
   };
 
   GridRows(const SplitPart& share, Size points) : OwnRuns(share), n(points) {}
@@ -40,7 +41,7 @@ struct GridRows : OwnRuns {
     const Range& run = is_first ? first : second;
     const Size row = x1(i) * n, begin = std::max(run.begin, row),
                end = std::min(run.end(), row + n);
-    return {{begin - row, end - begin}, begin - run.begin + (is_first ? 0 : first.count)};
+    return {{begin - row, end - begin}, begin};
   }
 };
 
@@ -53,7 +54,9 @@ struct GridRows : OwnRuns {
 struct FourierModes {
   explicit FourierModes(const LayerSpec& layer)
       : n(layer.get<FourierGrid>().n),
-        grid(share_of(layer, n * n), n),
+        share(share_of(layer, n * n)),
+        own(share),
+        grid(share, n),
         modes(layer.size("m")),
         width(layer.size("c")),
         first(layer.part('q').begin),
@@ -61,10 +64,23 @@ struct FourierModes {
         tiling(layer.tiling) {}
 
   Size n;
-  GridRows grid;
+  SplitPart share;
+  OwnRuns own;    ///< the rank's points
+  GridRows grid;  ///< those that are transformed: the rank's, or those of a block of them
+  Size most_rows = grid.rows();
   Size modes, width;
   Size first, count;
   Tiling tiling;
+
+  /// Returns the transform of the points of one block of the share (Split::blocks).
+  FourierModes block(Size number) const {
+    FourierModes of = *this;
+    of.share = SplitPart{{share.units, share.blocks, 1, share.zigzag, share.blocks}, number};
+    of.grid = GridRows(of.share, n);
+    return of;
+  }
+  /// Returns the elements of the modes of some samples.
+  Size of_modes(Size samples) const { return samples * count * group(); }
 
   /// Columns of one frequency k1.
   Size group() const { return 2 * modes * width; }
@@ -85,7 +101,9 @@ struct FourierModes {
   Range magnitudes() const { return magnitudes({0, count}); }
 
   /// Returns how many of some samples are transformed at once.
-  Size samples_at_once(Size samples) const { return tiling.at_once(samples, between()); }
+  Size samples_at_once(Size samples) const {
+    return tiling.at_once(samples, most_rows * group());
+  }
 
   /// Elements of one sample between the products: the frequencies k2 of each row of the grid.
   Size between() const { return grid.rows() * group(); }
@@ -96,10 +114,22 @@ struct FourierModes {
     return sums * grid.rows() + 2 * modes * n +
            samples_at_once(samples) * (between() + sums * group());
   }
+  /// Elements of the nodes of the tree over blocks of points, behind the scratch of the rank's
+  /// points.
+  Size nodes(Size samples) const {
+    return share.blocks > 1 ? (1 + tree_levels(share.blocks)) * of_modes(samples) : 0;
+  }
 
   /// Returns the products of a transform to the modes, or of its transpose: one along the first
   /// dimension, and those of the rows of the grid.
   std::vector<GemmShape> products(Size samples, bool to_modes) const {
+    if (to_modes && share.blocks > 1 && share.parts != share.blocks) {
+      std::vector<GemmShape> all;
+      const Range blocks = share.blocks_of(share.part);
+      for (Size b = blocks.begin; b < blocks.end(); ++b)
+        for (const GemmShape& product : block(b).products(samples, true)) all.push_back(product);
+      return all;
+    }
     const Size each = tiling.launches(samples, samples_at_once(samples));
     std::vector<GemmShape> all;
     if (grid.rows() > 0)

@@ -119,8 +119,8 @@ class FourierTransform {
       f(grid_.part(i), i, {count, 0, size_of_field(), size_between()});
   }
   // Elements from one sample to the next.
-  Size size_of_field() const { return grid_.count() * of_.width; }
-  Size size_of_modes() const { return of_.count * of_.group(); }
+  Size size_of_field() const { return of_.own.count() * of_.width; }
+  Size size_of_modes() const { return of_.of_modes(1); }
   Size size_between() const { return static_cast<Size>(between_.span()); }
 
   FourierSums sums_of(Range block) const {
@@ -138,7 +138,7 @@ class FourierTransform {
   }
   template <class E>
   Matrix<E> positions(const Matrix<E>& all, Size s, const GridRows::Part& row) const {
-    return rows_of(all, {s * grid_.count() + row.first, row.x2.count});
+    return rows_of(all, {s * of_.own.count() + of_.own.row_of(row.position), row.x2.count});
   }
   template <class E>
   E* first_mode(const Matrix<E>& modes, Size s, const FourierSums& of) const {

@@ -70,7 +70,7 @@ class ModeProduct {
     // The other ranks of `context` have the other modes.
     if (call_.layer.share.parts > 1 && !call_.add_parameter_gradients &&
         call_.parameter_gradients[0].data() != nullptr)
-      Kokkos::deep_copy(ExecSpace(), call_.parameter_gradients[0], State(0));
+      Kokkos::deep_copy(ExecSpace(), call_.parameter_gradients[0], State(-0.0));
     for_modes([&](Range modes) {
       const Matrix<const T> dy = columns(call_.output_gradient, modes);
       if (call_.parameter_gradients[0].data() != nullptr) {

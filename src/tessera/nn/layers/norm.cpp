@@ -134,7 +134,7 @@ void norm_parameter_gradients(const LayerCall<T>& call) {
 
 template <bool centred, class T>
 void norm_backward(const LayerCall<T>& call) {
-  norm_parameter_gradients<centred>(call);
+  if (call.parameter_gradients[0].data() != nullptr) norm_parameter_gradients<centred>(call);
   if (call.wants_input_gradient(0)) norm_input_gradient<centred>(call);
 }
 

@@ -11,7 +11,8 @@ namespace tessera::detail {
 /// Returns the rank's part of the `positions` positions that a layer reads or writes: all of them
 /// if ranks do not share them.
 inline SplitPart share_of(const LayerSpec& layer, Size positions) {
-  return layer.share.parts > 1 ? layer.share : SplitPart{{positions}};
+  return layer.share.parts > 1 || layer.share.total() == positions ? layer.share
+                                                                  : SplitPart{{positions}};
 }
 
 /// The positions of the rank's own rows of a sample: two runs.
@@ -31,6 +32,18 @@ struct OwnRuns {
     return b >= 0 && b < second.count ? first.count + b : -1;
   }
 };
+
+/// Calls f(positions, rows) for the runs of a block (Split::blocks) in the rank's rows of some
+/// samples. Positions are counted through all samples.
+template <class F>
+void for_each_run(const SplitPart& share, Size block, Size samples, const F& f) {
+  const OwnRuns own(share);
+  for (Size s = 0; s < samples; ++s)
+    for (const Size number : {0, 1})
+      if (const Range run = share.run_of({block, 1}, number); run.count > 0)
+        f(Range{s * share.total() + run.begin, run.count},
+          Range{s * own.count() + own.row_of(run.begin), run.count});
+}
 
 /// Rows of a sample that are consecutive positions; none if the count is 0.
 struct SampleRows : Range {
@@ -53,20 +66,31 @@ struct SharedRows {
         samples(of_samples),
         parts(positions == share.total() ? Range{0, share.parts} : Range{share.part, 1}) {}
 
-  /// Each part has two runs, one after the other.
-  KOKKOS_INLINE_FUNCTION Size runs() const { return 2 * parts.count; }
+  /// Returns the blocks of the share whose rows are there; without blocks, the parts.
+  KOKKOS_INLINE_FUNCTION Range blocks() const {
+    if (share.blocks == 0) return parts;
+    const Size begin = share.blocks_of(parts.begin).begin;
+    return {begin, share.blocks_of(parts.end() - 1).end() - begin};
+  }
+  KOKKOS_INLINE_FUNCTION Size runs() const { return 2 * blocks().count; }
+  /// Returns a run of a block. The runs are in the order of positions: the second ones go back.
   KOKKOS_INLINE_FUNCTION SampleRows run(Size sample, Size number) const {
-    const Size part = parts.begin + number / 2, count = share.count(part);
-    const Range run = share.run(part, number % 2);
-    const Size first = samples * (share.place(part).begin - share.place(parts.begin).begin) +
-                       sample * count + (number % 2 == 0 ? 0 : count - run.count);
-    return {{first, run.count}, count, run.begin};
+    const Range all = blocks();
+    const Size second = number < all.count ? 0 : 1;
+    const Size block = all.begin + (second == 0 ? number : runs() - 1 - number);
+    Size part = share.blocks > 0 ? parts.begin : block;
+    while (share.blocks > 0 && share.blocks_of(part).end() <= block) ++part;
+    const Range place = share.place(part), of_part = share.run(part, second),
+                own = share.blocks > 0 ? share.run_of({block, 1}, second) : of_part;
+    const Size first = samples * (place.begin - share.place(parts.begin).begin) +
+                       sample * place.count + second * (place.count - of_part.count);
+    return {{first + own.begin - of_part.begin, own.count}, place.count, own.begin};
   }
   /// Calls f(row) for the positions of a sample in their order.
   template <class F>
   KOKKOS_INLINE_FUNCTION void for_each_position(Size sample, const F& f) const {
     for (Size i = 0; i < runs(); ++i) {
-      const SampleRows of = run(sample, i < parts.count ? 2 * i : 2 * (runs() - i) - 1);
+      const SampleRows of = run(sample, i);
       for (Size row = of.begin; row < of.end(); ++row) f(row);
     }
   }

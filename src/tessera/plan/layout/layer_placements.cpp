@@ -19,12 +19,30 @@ namespace {
                                 input.mesh.size_of("context"), reason));
 }
 
+/// Checks that sums over positions have an order that does not depend on the ranks.
+void check_order(const PlanInput& input) {
+  const auto reject = [&](std::string_view key, std::string_view value, std::string_view need,
+                          std::string_view reason) {
+    throw ConfigError(key, value,
+                      "must be {} with numerics.reproducible and an axis context, because {}", need,
+                      reason);
+  };
+  if (input.context_attention == ContextAttention::ring)
+    reject("distributed.context_attention", "\"ring\"", "\"gather\" or \"all_to_all\"",
+           "a ring adds in the order of its ranks");
+  if (!input.zigzag)
+    reject("distributed.zigzag", "false", "true",
+           "sums join the first and the last blocks of positions");
+  if (input.sequence_parallel && input.mesh.size_of("model") > 1)
+    reject("distributed.sequence_parallel", "true", "false",
+           "ranks of model would have parts of blocks of positions");
+}
+
 /// Checks what no layer decides.
 void check_context(const PlanInput& input) {
   if (input.loss == LossKind::bce || input.loss == LossKind::poisson)
     reject_context(input, fmt::format("the loss {} needs whole samples", name_of(input.loss)));
-  if (input.numerics.reproducible)
-    reject_context(input, "numerics.reproducible adds up whole samples");
+  if (input.numerics.reproducible) check_order(input);
   if (!attends(input.model) && input.context_attention != StrategyOptions{}.context_attention)
     throw ConfigError("distributed.context_attention",
                       fmt::format("\"{}\"", name_of(input.context_attention)),
@@ -117,21 +135,22 @@ AxisSet sample_axes(const MeshShape& mesh, const LayerPlacements& placements) {
 LayerSpec local_layer(const PlanInput& input, LayerSpec layer, const LayerPlacements& placements,
                       Size rank, AxisSet axes) {
   const MeshShape& mesh = input.mesh;
+  const Size positions = std::max(layer.positions_of(0), layer.positions());
+  layer.share = {{positions, 1, 1, true, input.position_blocks(positions)}};
   // `model` cuts first: it is the last of the axes.
   for (std::size_t a = mesh_axes.size(); a-- > 0;) {
     const std::string_view name = mesh_axes[a].name;
     const auto axis = mesh.find(name);
     if (!axis || !axes.contains(*axis) || mesh.size_of(name) == 1) continue;
     const Size ranks = mesh.size_of(name), own = mesh.coordinate(rank, name);
-    if (mesh_axes[a].splits("positions"))
-      layer.share = {{std::max(layer.positions_of(0), layer.positions()), ranks, 1, input.zigzag},
-                     own};
+    if (mesh_axes[a].splits("positions")) layer.share = input.context_share(positions, rank);
     const Layout& along = placements.axes[a];
     for (const char index : along.split) {
       const Size all = layer.part(index).count, units = along.units > 0 ? along.units : all;
-      cut_index(layer, index, along,
-                {{units, ranks / along.repeats, units > 0 ? all / units : 1, false, along.blocks},
-                 own / along.repeats});
+      const SplitPart even{
+          {units, ranks / along.repeats, units > 0 ? all / units : 1, false, along.blocks},
+          own / along.repeats};
+      cut_index(layer, index, along, dimension_of(index) == "positions" ? layer.share : even);
     }
     if (along.repeats > 1)
       cut_index(layer, 'u', along, {{layer.part('u').count, along.repeats}, own % along.repeats});

@@ -97,7 +97,7 @@ std::vector<std::set<Size>> AxisClasses::cut_pieces(const Shape& shape, const Cu
       extents[of.dimension] = std::move(products);
       extents[d] = {1};
     }
-    if (of.shift > 0) separate(of.axes);
+    if (of.shift + of.blocks > 0) separate(of.axes);
     std::set<Size> counts;
     for (const Size whole : extents[of.dimension]) {
       const Split split{whole / of.unit, parts, of.unit, false, of.blocks};

@@ -133,6 +133,7 @@ void fill_buckets(ParameterLayout& plan, const PlanInput& input,
       plan.buckets.push_back({{u, 0}, 0, sums, {0, sums & sharding}, plan.units[u].is_tied});
     }
     BucketPlan& bucket = plan.buckets.back();
+    if (input.sums_positions_first()) bucket.summed_before = input.mesh.axes_named({"context"});
     bucket.units = {u, bucket.units.count + 1};
     bucket.elements += elements;
   }

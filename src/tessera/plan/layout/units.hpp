@@ -69,6 +69,9 @@ struct BucketPlan {
   bool is_tied = false;  ///< UnitPlan::is_tied
   /// Returns the axes of the ranks that have the same share.
   AxisSet replicas() const { return sums - shares.axes; }
+  AxisSet summed_before{};  ///< axes over which each microbatch sums (sums_positions_first())
+  /// Returns the axes of the ranks that sum their shares.
+  AxisSet summing() const { return replicas() - summed_before; }
 };
 
 /// The parameters of the layers of a stage, in order. A unit is a run of parameters, and a bucket

@@ -135,7 +135,8 @@ struct Reduce : BucketMove {
 struct ReduceRows {
   static constexpr std::string_view name = "reduce_rows";
   Size unit = 0;    ///< position in ParameterLayout::units
-  AxisSet ranks{};  ///< `model`
+  AxisSet ranks{};  ///< `model`, or `context` for the gradients of one layer
+  Size layer = -1;  ///< PlanInput::sums_positions_first(): number in the model; -1: all of the unit
   bool operator==(const ReduceRows&) const = default;
 };
 

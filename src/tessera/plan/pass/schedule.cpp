@@ -92,9 +92,7 @@ class Scheduler {
  private:
   Size size() const { return static_cast<Size>(buckets_.size()); }
   const MeshShape& mesh() const { return input_.mesh; }
-  bool has_replicas(Size bucket) const {
-    return mesh().group_size(buckets_[bucket].replicas()) > 1;
-  }
+  bool has_replicas(Size bucket) const { return mesh().group_size(buckets_[bucket].summing()) > 1; }
 
   /// Returns the pass with which the repeated part begins: on stage k the forward pass before the
   /// backward pass number k + 1. So no stage waits in one part for a later part of another stage.
@@ -160,7 +158,7 @@ class Scheduler {
     add(ReduceScatter{{bucket, buckets_[bucket].shares.axes, phase}});
   }
   void reduce(Size bucket, Phase phase) {
-    add(Reduce{{bucket, buckets_[bucket].replicas(), phase}});
+    add(Reduce{{bucket, buckets_[bucket].summing(), phase}});
   }
   void reduce_tied() {
     const auto tied = std::find_if(buckets_.begin(), buckets_.end(),
@@ -184,6 +182,14 @@ class Scheduler {
     return compute == nullptr ? none : bucket_of_layer_[compute->layer];
   }
 
+  /// Returns the unit with the parameters of a layer.
+  Size unit_of(Size layer) const {
+    const Size owner = input_.model.layers[layer].tied_to;
+    Size u = 0;
+    while (units_[u].layers.end() <= (owner < 0 ? layer : owner)) ++u;
+    return u;
+  }
+
   /// Adds the actions of a pass, with the gathers and reductions of the buckets that it uses.
   void add_pass(const StagePass& of) {
     const bool is_backward = of.kind != PassKind::forward;
@@ -205,9 +211,11 @@ class Scheduler {
       auto& shared = shared_[&planned[i]];
       if (!shared) shared = planned[i];
       actions_.push_back({*shared, microbatch_});
-      if (const auto* backward = std::get_if<Backward>(&planned[i]))
-        if (backward->gradients != Gradients::of_inputs && rows_after_[backward->layer] != none)
-          reduce_rows(rows_after_[backward->layer]);
+      const auto* backward = std::get_if<Backward>(&planned[i]);
+      if (backward == nullptr || backward->gradients == Gradients::of_inputs) continue;
+      if (input_.sums_positions_first() && bucket != none)
+        add(ReduceRows{unit_of(backward->layer), mesh().axes_named({"context"}), backward->layer});
+      if (rows_after_[backward->layer] != none) reduce_rows(rows_after_[backward->layer]);
     }
     if (!is_backward) return;
     reduce_after(complete, of.kind);
