@@ -31,8 +31,8 @@ struct Lanes {
   static constexpr Size count = vector_bytes / sizeof(T);
 };
 
-/// Computes `rows` rows of two vectors from (row, column) on. Their sums fill the registers.
-template <class T, int rows>
+/// Computes `rows` rows of one vector or two from (row, column) on. Sums of two fill the registers.
+template <class T, int rows, int vectors>
 void sums_of(const ChainTile<T>& tile, Size row, Size column) {
   using V = typename Lanes<T>::V;
   using At = typename Lanes<T>::At;
@@ -41,34 +41,35 @@ void sums_of(const ChainTile<T>& tile, Size row, Size column) {
   const auto at = [out](int r, int v) {
     return reinterpret_cast<At*>(out + r * tile_columns<T> + v * Lanes<T>::count);
   };
-  V sums[rows][2];
+  V sums[rows][vectors];
   for (int r = 0; r < rows; ++r)
-    for (int v = 0; v < 2; ++v) sums[r][v] = tile.continues ? V(*at(r, v)) : V{};
+    for (int v = 0; v < vectors; ++v) sums[r][v] = tile.continues ? V(*at(r, v)) : V{};
   const Size a_row = tile.a_row, a_term = tile.a_term;
   const T* a[groups];
   for (int g = 0; g < groups; ++g) a[g] = tile.a + (row + 3 * g) * a_row;
   const T* b = tile.b + column;
   for (Size k = 0; k < tile.terms; ++k, b += tile.b_term) {
-    const V b0 = *reinterpret_cast<const At*>(b),
-            b1 = *reinterpret_cast<const At*>(b + Lanes<T>::count);
+    V of_b[vectors];
+    for (int v = 0; v < vectors; ++v)
+      of_b[v] = *reinterpret_cast<const At*>(b + v * Lanes<T>::count);
 #pragma GCC unroll 12
     for (int r = 0; r < rows; ++r) {
       const V factor = a[r / 3][r % 3 * a_row] - V{};  // in all lanes; x - 0 is x, also for -0
-      sums[r][0] = multiply_add(factor, b0, sums[r][0]);
-      sums[r][1] = multiply_add(factor, b1, sums[r][1]);
+      for (int v = 0; v < vectors; ++v) sums[r][v] = multiply_add(factor, of_b[v], sums[r][v]);
     }
 #pragma GCC unroll 4
     for (int g = 0; g < groups; ++g) a[g] += a_term;
   }
   for (int r = 0; r < rows; ++r)
-    for (int v = 0; v < 2; ++v) *at(r, v) = sums[r][v];
+    for (int v = 0; v < vectors; ++v) *at(r, v) = sums[r][v];
 }
 
 template <class T, int rows = most_rows>
 void sums_of_rows(const ChainTile<T>& tile, Size row, Size column, Size count) {
   if constexpr (rows > 1)
     if (count < rows) return sums_of_rows<T, rows - 1>(tile, row, column, count);
-  sums_of<T, rows>(tile, row, column);
+  if (tile.columns - column > Lanes<T>::count) return sums_of<T, rows, 2>(tile, row, column);
+  sums_of<T, rows, 1>(tile, row, column);
 }
 
 template <class T>

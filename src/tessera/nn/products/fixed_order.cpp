@@ -78,7 +78,8 @@ class InTiles {
   /// Returns the time of a product in some unit: tiles have whole vectors of columns, and columns
   /// that are not adjacent take time where B is copied and C is stored.
   static Size time_of(const FixedOrderProduct<T, C>& p) {
-    const Size columns = (p.n + width - 1) / width * width;
+    constexpr Size vector = width / 2;
+    const Size columns = (p.n + vector - 1) / vector * vector;
     return columns * p.k * (p.m + (p.b.column == 1 ? 2 : 8)) +
            p.m * p.n * (p.c.column == 1 ? 4 : 64);
   }
@@ -158,6 +159,9 @@ class InTiles {
     const auto node = [&](Size row) {
       return result_ + (row * across * down + number) * tile_rows * width;
     };
+    // A tile that one pass completes stays in the first cache.
+    Sum whole[tile_rows * width];
+    const bool in_one_pass = pass.is_first && pass.is_last && p_.sums.own.count == 1;
     const bool straight = p_.a.column == 1;
     ChainTile<Sum> tile{left_,
                         straight ? terms : 1,
@@ -167,7 +171,7 @@ class InTiles {
                         rows,
                         columns,
                         terms,
-                        node(nodes_in({0, pass.block})),
+                        in_one_pass ? whole : node(nodes_in({0, pass.block})),
                         !pass.is_first};
     if constexpr (std::is_same_v<T, Sum>) {
       if (!p_.rounds)
@@ -184,7 +188,7 @@ class InTiles {
         for (Size j = r * width; j < r * width + columns; ++j) node(lower)[j] += node(upper)[j];
     });
     if (pass.block + 1 < p_.sums.own.count) return;
-    const Sum* const sums = node(0);
+    const Sum* const sums = in_one_pass ? whole : node(0);
     const Sum beta = p_.beta;
     for (Size r = 0; r < rows; ++r) {
       C* const c = p_.c.at(pass.rows.begin + row + r, pass.columns.begin + column);
