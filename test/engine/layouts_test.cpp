@@ -146,6 +146,15 @@ TEST(Layouts, AnyNumberOfRanksHasTheBitsOfOne) {
       }
 }
 
+/// The comparison of bits would see another order of the blocks.
+TEST(Layouts, OtherBlocksGiveOtherBits) {
+  Experiment setup = mlp();
+  setup.training.numerics = {.reproducible = true, .grains = 4, .model_grains = 4};
+  const std::vector<double> four = train_test::trained_alone(setup).gradients;
+  setup.training.numerics.model_grains = 8;
+  EXPECT_NE(train_test::trained_alone(setup).gradients, four);
+}
+
 /// Sums of real sizes have many parts, whose number must not depend on what a rank holds.
 TEST(Layouts, RealSizesHaveTheBitsOfOneRank) {
   if (ranks() != 2 && ranks() != 4) GTEST_SKIP() << "2 and 4 ranks are enough";

@@ -138,9 +138,14 @@ void NaivePass::forward_layer(Size l) {
   Making made{.layer = l, .slots = {next_slot(), 0}};
   made.actions.begin = num_emitted();
   made_[l] = add_output(l, at_[l].output);
-  if (const Size columns = layer.kind->saved_columns(layer); columns > 0)
+  if (const Size columns = layer.kind->saved_columns(layer); columns > 0) {
+    Placements saved = at_[l].output;
+    for (Placement& along : saved)  // as many units of columns as the output has
+      if (along.blocks() > 0 && along.is_shard(columns_))
+        along = along.in_units(along.unit() * columns / layer.out());
     saved_[l] = add(layer.name + ".saved", TensorRole::activation, {layer.positions(), columns},
-                    at_[l].output, input_.state_type);
+                    saved, input_.state_type);
+  }
   Forward forward{
       {.layer = l, .inputs = std::move(inputs), .output = made_[l], .saved = saved_[l]}};
   if (rings(layer))

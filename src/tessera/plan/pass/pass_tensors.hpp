@@ -94,6 +94,7 @@ class PassTensors {
 
  protected:
   const PlanInput& input_;
+  int columns_ = 1;  ///< dimension of the columns
 
  private:
   Cuts cuts(const Placements& placements, Size columns, AxisSet batch) const;
@@ -103,7 +104,6 @@ class PassTensors {
   Size samples_;               ///< samples of the first microbatch on all ranks together
   BatchSamples most_samples_;  ///< those of rank 0
   Size experts_ = 1;           ///< experts of each layer of experts
-  int columns_ = 1;            ///< dimension of the columns
   PassPlan pass_;
   List list_ = &ChunkPass::forward;
 };
