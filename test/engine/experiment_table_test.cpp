@@ -202,7 +202,7 @@ Experiment choose_arithmetic(Experiment setup, const MeshShape& mesh, Size numbe
       }
       setup.training.microbatches = 1;
       // Grains of different sizes, some of them empty.
-      setup.training.batch_size = number % 12 < 6 ? 29 : 7;
+      setup.training.batch_size = number % 12 < 6 ? 29 : 9;
       setup.data.samples = setup.training.batch_size + (number % 12 < 6 ? 11 : 2);
       if (number % 2 == 0) return train_test::in_type<float>(setup);
       if (number % 4 == 3) return setup;
