@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <tessera/nn/products/chain_kernel.hpp>
 
-#if defined(__AVX2__)
+#if defined(__AVX2__) && !defined(__CUDACC__)
 
 namespace tessera::detail {
 

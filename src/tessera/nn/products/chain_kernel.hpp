@@ -3,7 +3,7 @@
 // compiled. Includes nothing with inline functions, which would get these instructions elsewhere.
 #pragma once
 
-#if defined(__FMA__)
+#if defined(__FMA__) && !defined(__CUDACC__)
 
 #include <immintrin.h>
 #include <utility>
