@@ -62,7 +62,9 @@ TEST(Split, GivesEachPartOneNodeOfTheBlocks) {
           EXPECT_EQ(place.begin, std::exchange(next, place.end()));
           EXPECT_TRUE(own.count == 0 || (std::has_single_bit(std::uint64_t(own.count)) &&
                                          own.begin % own.count == 0));
-          if (own.count > 0) EXPECT_EQ(split.block(own.begin).begin, place.begin);
+          if (own.count > 0) {
+            EXPECT_EQ(split.block(own.begin).begin, place.begin);
+          }
           EXPECT_LE(place.count, split.count(0));
           EXPECT_LE(place.count, (Split{units + 1, parts, 3, false, blocks}.count(0)));
           EXPECT_EQ(place.count % 3, 0);
