@@ -1,5 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <type_traits>
+
 #include <tessera/base/alias.hpp>
+#include <tessera/base/for_each.hpp>
 #include <tessera/base/pair_tree.hpp>
 #include <tessera/engine/row_blocks.hpp>
 #include <tessera/nn/layers/shared_rows.hpp>
@@ -9,16 +13,48 @@
 namespace tessera {
 namespace {
 
-/// Adds the gradients of the parameters from some rows of the operands of `whole`.
+/// Copies `from` to `to`, on a host without a launch.
 template <class T>
-void add_rows(const LayerCall<T>& whole, LayerCall<T>& some, Range rows) {
-  const auto cut = [&](auto& to, const auto& matrix) {
-    if (matrix.extent(0) > 0) to = rows_of(matrix, rows);
+void copy_elements(const Vector<const T>& from, const Vector<T>& to) {
+  if constexpr (on_host)
+    std::copy_n(from.data(), from.extent(0), to.data());
+  else
+    Kokkos::deep_copy(ExecSpace(), to, from);
+}
+
+/// Runs backward on those rows of `whole` that for_each_part(f) tells by calls f(Range). Rows of
+/// several parts are copied to `memory`, for ScratchPlan::gathered_rows elements. Returns false if
+/// there are none.
+template <class T, class F>
+bool backward_on(const F& for_each_part, const LayerCall<T>& whole, LayerCall<T>& some,
+                 const Vector<StateOf<T>>& memory) {
+  Size parts = 0, rows = 0;
+  Range last;
+  for_each_part([&](Range part) { ++parts, rows += part.count, last = part; });
+  if (parts == 0) return false;
+  StateOf<T>* next = memory.data();
+  const auto take = [&](auto& to, const auto& matrix) {
+    using Element = typename std::decay_t<decltype(matrix)>::non_const_value_type;
+    if (matrix.extent(0) == 0) return;
+    if (parts == 1) return void(to = rows_of(matrix, last));
+    const Size columns = static_cast<Size>(matrix.extent(1));
+    auto* const copies = reinterpret_cast<Element*>(next);
+    Size before = 0;
+    for_each_part([&](Range part) {
+      copy_elements<Element>(
+          Vector<const Element>(matrix.data() + part.begin * columns, part.count * columns),
+          alias_vector(copies + before * columns, part.count * columns));
+      before += part.count;
+    });
+    to = alias_matrix(copies, rows, columns);
+    next += rows * columns;
   };
-  for (std::size_t i = 0; i < max_layer_inputs; ++i) cut(some.inputs[i], whole.inputs[i]);
-  cut(some.output, whole.output), cut(some.saved, whole.saved);
-  cut(some.output_gradient, whole.output_gradient), cut(some.batch.x, whole.batch.x);
+  for (std::size_t i = 0; i < max_layer_inputs; ++i) take(some.inputs[i], whole.inputs[i]);
+  take(some.output, whole.output), take(some.saved, whole.saved);
+  take(some.output_gradient, whole.output_gradient);
+  if (whole.batch.x.extent(0) == whole.output_gradient.extent(0)) take(some.batch.x, whole.batch.x);
   tessera::backward(some);
+  return true;
 }
 
 }  // namespace
@@ -28,7 +64,9 @@ RowBlocks<T>::RowBlocks(const Plan& plan, Size rank)
     : over_context_(plan.input.sums_positions_first()),
       layers_(plan.placements.size()),
       nodes_(allocate_vector<State>("tessera::gradient_nodes",
-                                    plan_scratch(plan, rank).gradient_nodes)) {
+                                    plan_scratch(plan, rank).gradient_nodes)),
+      gathered_(allocate_vector<State>("tessera::gathered_rows",
+                                       plan_scratch(plan, rank).gathered_rows)) {
   for (std::size_t l = 0; l < layers_.size(); ++l) {
     const LayerSpec& spec = plan.input.model.layers[l];
     Layer& layer = layers_[l];
@@ -75,7 +113,7 @@ void RowBlocks<T>::backward(Size index, const LayerCall<T>& call) {
     return tessera::backward(call);
   }
   LayerCall<T> block = call, of_inputs = call;
-  block.add_parameter_gradients = true;
+  block.add_parameter_gradients = false;
   block.input_gradients = {}, block.input_gradient_terms = {};
   of_inputs.parameter_gradients = {};
   if (layer.by_position >= 0) {
@@ -94,25 +132,25 @@ void RowBlocks<T>::backward(Size index, const LayerCall<T>& call) {
     const Range rows = of_rows ? some : Range{0, some.count > 0 ? all_rows : 0};
     if (!of_rows) block.columns = {some.begin - first, some.count};
     const auto row_of = [&](Size open) { return open == 0 ? m : rows_ + open - 1; };
-    const auto begin = [&](Size open) {
-      for (std::size_t p = 0; p < max_layer_parameters; ++p) {
-        const bool is_summed = static_cast<int>(p) != layer.by_position;
-        block.parameter_gradients[p] = is_summed ? gradient(row_of(open), p) : Vector<State>();
-        if (block.parameter_gradients[p].data() != nullptr)
-          Kokkos::deep_copy(ExecSpace(), block.parameter_gradients[p], State(-0.0));
-      }
-    };
-    begin(0);
-    for (Size b = 0; b < of_positions.count; ++b) {
-      if (b > 0) begin(nodes_in({0, b}));
-      const Size before = of_rows ? first : 0;
-      if (!in_blocks && rows.count > 0) add_rows(call, block, {rows.begin - before, rows.count});
-      const Size number = of_positions.begin + b, samples = in_blocks ? call.samples : 0;
-      detail::for_each_run(share, number, samples, [&](Range positions, Range own) {
-        const Range part = intersection(positions, rows);
-        const Size offset = split.parts > 1 && of_rows ? first : positions.begin - own.begin;
-        if (part.count > 0) add_rows(call, block, {part.begin - offset, part.count});
-      });
+    for (Size b = 0; b < std::max<Size>(1, of_positions.count); ++b) {
+      const Size row = row_of(b == 0 ? 0 : nodes_in({0, b}));
+      for (std::size_t p = 0; p < max_layer_parameters; ++p)
+        block.parameter_gradients[p] =
+            static_cast<int>(p) == layer.by_position ? Vector<State>() : gradient(row, p);
+      const auto for_each_part = [&](const auto& f) {
+        if (!in_blocks && rows.count > 0) f(Range{rows.begin - (of_rows ? first : 0), rows.count});
+        if (!in_blocks || of_positions.count == 0) return;
+        detail::for_each_run(
+            share, of_positions.begin + b, call.samples, [&](Range positions, Range own) {
+              const Range part = intersection(positions, rows);
+              const bool splits_rows = split.parts > 1 && of_rows;
+              const Size offset = splits_rows ? first : positions.begin - own.begin;
+              if (part.count > 0) f(Range{part.begin - offset, part.count});
+            });
+      };
+      if (!backward_on(for_each_part, call, block, gathered_))
+        for (const Vector<State>& sum : block.parameter_gradients)
+          if (sum.data() != nullptr) Kokkos::deep_copy(ExecSpace(), sum, State(-0.0));
       join_rows(0, {b, 1}, [&](Size to, Size from) { add(row_of(to), row_of(from)); });
     }
   }

@@ -13,8 +13,8 @@ namespace tessera {
 /// Runs backward passes of layers. With Numerics::reproducible, the gradients of a layer's
 /// parameters are sums in two trees: over blocks of rows or heads that `model` may split
 /// (gradient_blocks()), and within each of them over the blocks of positions that `context` may
-/// split (Split::blocks). A rank runs the layer on what it has of each pair of blocks. T: the
-/// compute type.
+/// split (Split::blocks). A rank runs the layer once on what it has of each pair of blocks; it
+/// copies rows that are not neighbours. T: the compute type.
 template <class T>
 class RowBlocks {
  public:
@@ -43,6 +43,7 @@ class RowBlocks {
   bool over_context_;
   std::vector<Layer> layers_;
   Vector<State> nodes_;
+  Vector<State> gathered_;  ///< ScratchPlan::gathered_rows
   // Of the layer that ran last. Row r of the nodes is that of its r-th block of rows or heads; open
   // nodes of the trees over positions follow.
   Size rows_ = 1, elements_ = 0;

@@ -18,6 +18,20 @@ void raise(MatmulScratch& most, const MatmulScratch& scratch) {
   raise(most.result, scratch.result);
 }
 
+/// Returns the elements of all that backward of a layer with parameters may read in the rows of a
+/// block of positions.
+Size gathered_elements(const PlanInput& input, const LayerSpec& layer, Size samples) {
+  if (layer.parameters.empty() || layer.share.blocks <= 1) return 0;
+  Size columns = input.model.input_width + 2 * layer.out() + layer.kind->saved_columns(layer);
+  for (std::size_t i = 0; i < layer.kind->expression.inputs.size(); ++i)
+    columns += layer.columns_of(i);
+  Size positions = 0;
+  const Range own = layer.share.blocks_of(layer.share.part);
+  for (Size b = own.begin; b < own.end(); ++b)
+    raise(positions, layer.share.run_of({b, 1}, 0).count + layer.share.run_of({b, 1}, 1).count);
+  return samples * positions * columns;
+}
+
 }  // namespace
 
 ScratchPlan plan_scratch(const Plan& plan, Size rank) {
@@ -40,6 +54,7 @@ ScratchPlan plan_scratch(const Plan& plan, Size rank) {
         const bool in_place = rows == 1 && l != input.tied_layer();
         raise(scratch.gradient_nodes, ((in_place ? 0 : rows) + tree_levels(layer.share.blocks)) *
                                           gradient_elements(plan.stage(rank).parameters, whole, l));
+        raise(scratch.gathered_rows, gathered_elements(input, layer, samples));
         const LayerBlocks sums = layer_blocks(input, whole, plan.placements[l], rank);
         const Size blocks = std::max(sums.in.own.count, sums.out.own.count);
         if (whole.kind->sums_in_blocks && !whole.groups.name.empty() && blocks > 1)
@@ -80,7 +95,7 @@ MemoryPlan Plan::memory(Size rank) const {
   memory.activations = allocated_bytes(stage(rank).frame_bytes, 1);
   for (const Size elements :
        {scratch.products.left, scratch.products.right, scratch.products.result,
-        scratch.products.nodes, scratch.layers, scratch.gradient_nodes})
+        scratch.products.nodes, scratch.layers, scratch.gradient_nodes, scratch.gathered_rows})
     memory.scratch += in_state_type(elements);
   memory.sums = allocated_bytes(plan_sums(input, stage(rank)).total(), size_of(DType::float64));
   if (input.check_replicas_every > 0) memory.sums += checksum_bytes(*this, rank);

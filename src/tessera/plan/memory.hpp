@@ -65,6 +65,7 @@ struct ScratchPlan {
   Size layers = 0;  ///< LayerCall::scratch
   /// Open nodes of the trees in which layers sum gradients of parameters over blocks of rows.
   Size gradient_nodes = 0;
+  Size gathered_rows = 0;  ///< copies of a layer's operands in a block of positions
 };
 ScratchPlan plan_scratch(const Plan& plan, Size rank);
 
