@@ -23,8 +23,8 @@ void raise(MatmulScratch& most, const MatmulScratch& scratch) {
 Size gathered_elements(const PlanInput& input, const LayerSpec& layer, Size samples) {
   if (layer.parameters.empty() || layer.share.blocks <= 1) return 0;
   Size columns = input.model.input_width + 2 * layer.out() + layer.kind->saved_columns(layer);
-  for (std::size_t i = 0; i < layer.kind->expression.inputs.size(); ++i)
-    columns += layer.columns_of(i);
+  for (std::size_t i = 0; i < max_layer_inputs; ++i)
+    if (!layer.kind->expression.inputs[i].indices.empty()) columns += layer.columns_of(i);
   Size positions = 0;
   const Range own = layer.share.blocks_of(layer.share.part);
   for (Size b = own.begin; b < own.end(); ++b)
