@@ -136,7 +136,8 @@ LayerSpec local_layer(const PlanInput& input, LayerSpec layer, const LayerPlacem
                       Size rank, AxisSet axes) {
   const MeshShape& mesh = input.mesh;
   const Size positions = std::max(layer.positions_of(0), layer.positions());
-  layer.share = {{positions, 1, 1, true, input.position_blocks(positions)}};
+  const Size blocks = input.position_blocks(positions);
+  layer.share = {{positions, 1, 1, blocks > 0, blocks}};
   // `model` cuts first: it is the last of the axes.
   for (std::size_t a = mesh_axes.size(); a-- > 0;) {
     const std::string_view name = mesh_axes[a].name;
