@@ -15,11 +15,15 @@ inline SplitPart share_of(const LayerSpec& layer, Size positions) {
                                                                   : SplitPart{{positions}};
 }
 
-/// The positions of the rank's own rows of a sample: two runs.
+/// The positions of the rank's own rows of a sample: two runs, or one if they are neighbours.
 struct OwnRuns {
   Range first, second;
 
-  explicit OwnRuns(const SplitPart& share) : first(share.own_run(0)), second(share.own_run(1)) {}
+  explicit OwnRuns(const SplitPart& share) : first(share.own_run(0)), second(share.own_run(1)) {
+    if (first.end() != second.begin) return;
+    first.count += second.count;
+    second = {};
+  }
 
   Size count() const { return first.count + second.count; }
   KOKKOS_INLINE_FUNCTION Size of(Size row) const {
