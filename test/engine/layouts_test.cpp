@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Experiments that are not in the table: layouts and sizes of one kind of model.
+#include <algorithm>
 #include <array>
 #include <string_view>
 #include <vector>
