@@ -24,10 +24,9 @@ StateHashes<T>::StateHashes(const Plan& plan, const Mesh& mesh, const Engine<T>&
       parts_.push_back({std::move(tensor), name});
     }
   if (plan.input.mesh.coordinate(mesh.rank(), "model") == 0)
-    losses_ = input.numerics.reproducible
-                  ? Range{engine.state().grains.begin * input.loss_blocks(),
-                          engine.state().grains.count * input.loss_blocks()}
-                  : Range{0, input.microbatches};
+    losses_ = input.numerics.reproducible ? Range{engine.state().grains.begin * input.loss_blocks(),
+                                                  engine.state().grains.count * input.loss_blocks()}
+                                          : Range{0, input.microbatches};
   sums_ = allocate_zeros<std::int64_t>("tessera::hashes", static_cast<Size>(names_.size()));
 }
 

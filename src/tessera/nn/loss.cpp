@@ -65,7 +65,7 @@ void relative_l2(Size rows, Size cols, const T* p, const StateOf<T>* t, StateOf<
         const double difference = terms ? all[0] : own.difference,
                      target = terms ? all[1] : own.target;
         const double norms = sqrt(difference) * sqrt(target);
-        const double fraction = terms && counted >= 0          ? counted
+        const double fraction = terms && counted >= 0      ? counted
                                 : terms && difference != 0 ? own.difference / difference
                                                            : 1;
         row.once([&]() { s += fraction * (sqrt(difference) / sqrt(target)); });

@@ -68,9 +68,7 @@ struct PlanInput : StrategyOptions, StepConfig {
   }
   /// Returns true if ranks of `context` sum the gradients of each microbatch. In no fixed order,
   /// they are summed with those of the batch.
-  bool sums_positions_first() const {
-    return numerics.reproducible && mesh.size_of("context") > 1;
-  }
+  bool sums_positions_first() const { return numerics.reproducible && mesh.size_of("context") > 1; }
   /// Returns the number of ranks that have different samples of a batch.
   Size batch_ranks() const { return mesh.group_size(batch_axes(mesh)); }
   /// Returns the number of a batch's loss sums, for each term of the loss: one for each microbatch

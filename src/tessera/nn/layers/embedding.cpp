@@ -41,9 +41,9 @@ void look_up(const LayerCall<T>& call, Y* y) {
       });
 }
 
-/// table[x[i]] += dy[i] for the rows of the call. Each team has a part of the table and a block of columns, so that every
-/// sum adds the rows in order, for any number of threads. Blocks of columns keep a core's part of
-/// the table in its cache; a GPU needs many teams.
+/// table[x[i]] += dy[i] for the rows of the call. Each team has a part of the table and a block of
+/// columns, so that every sum adds the rows in order, for any number of threads. Blocks of columns
+/// keep a core's part of the table in its cache; a GPU needs many teams.
 template <class T>
 void table_gradient(const LayerCall<T>& call) {
   using Math = StateOf<T>;

@@ -12,7 +12,7 @@ namespace tessera::detail {
 /// if ranks do not share them.
 inline SplitPart share_of(const LayerSpec& layer, Size positions) {
   return layer.share.parts > 1 || layer.share.total() == positions ? layer.share
-                                                                  : SplitPart{{positions}};
+                                                                   : SplitPart{{positions}};
 }
 
 /// The positions of the rank's own rows of a sample: two runs, or one if they are neighbours.

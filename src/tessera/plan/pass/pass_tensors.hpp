@@ -59,8 +59,8 @@ class PassTensors {
       if (!axis) continue;
       placements[*axis] = along(row);
       if (placements[*axis].is_shard(0) && row.splits("positions"))
-        placements[*axis] = Placement::shard(1).in_blocks(
-            input_.position_blocks(input_.model.output_positions()));
+        placements[*axis] =
+            Placement::shard(1).in_blocks(input_.position_blocks(input_.model.output_positions()));
       else if (placements[*axis].is_shard(1))
         placements[*axis] = placements[*axis].of_dim(columns_);
     }
