@@ -55,10 +55,13 @@ struct PlanInput : StrategyOptions, StepConfig {
     return sharding_on(strategy, mesh).gradients && !has_stages() && !sums_microbatches_in_tree();
   }
   bool sums_microbatches_in_tree() const { return numerics.reproducible && microbatches > 1; }
+  /// Returns true if the loss reads all positions of a sample at once.
+  bool needs_whole_samples() const { return loss == LossKind::bce || loss == LossKind::poisson; }
   /// Returns the blocks of the positions of a sample in which sums have a fixed order, a power of
   /// two; 0: in no fixed order.
   Size position_blocks(Size positions) const {
-    return numerics.reproducible ? nested_blocks(positions, numerics.model_grains) : 0;
+    const bool in_blocks = numerics.reproducible && !needs_whole_samples();
+    return in_blocks ? nested_blocks(positions, numerics.model_grains) : 0;
   }
   /// Returns the part of `positions` positions that a rank of `context` has.
   SplitPart context_share(Size positions, Size rank) const {

@@ -40,7 +40,7 @@ void check_order(const PlanInput& input) {
 
 /// Checks what no layer decides.
 void check_context(const PlanInput& input) {
-  if (input.loss == LossKind::bce || input.loss == LossKind::poisson)
+  if (input.needs_whole_samples())
     reject_context(input, fmt::format("the loss {} needs whole samples", name_of(input.loss)));
   if (input.numerics.reproducible) check_order(input);
   if (!attends(input.model) && input.context_attention != StrategyOptions{}.context_attention)
