@@ -376,6 +376,9 @@ Experiment random_experiment(Random& random, Size ranks, bool of_experts) {
     if (random.once_in(3)) {
       setup.training.numerics = {true, 8, random.one_of(std::array<Size, 4>{1, 2, 4, 8})};
       setup.training.microbatches = 1;
+      DistributedConfig& config = setup.training.distributed;
+      config.zigzag = true;
+      if (config.context_attention == ContextAttention::ring) config.context_attention = {};
     }
     std::string wrong = rejection(setup);
     if (wrong.starts_with("numerics.") || (wrong.starts_with("distributed.mesh_axis_names") &&
