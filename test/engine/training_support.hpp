@@ -107,6 +107,16 @@ inline double relative_difference(const std::vector<double>& a, const std::vecto
   return size == 0 ? difference : difference / size;
 }
 
+/// Returns how many numbers differ. Two that are not finite count as equal: a step that overflows
+/// leaves them, and is skipped.
+inline Size count_different(const std::vector<double>& a, const std::vector<double>& b) {
+  EXPECT_EQ(a.size(), b.size());
+  Size different = 0;
+  for (std::size_t i = 0; i < std::min(a.size(), b.size()); ++i)
+    different += a[i] != b[i] && (std::isfinite(a[i]) || std::isfinite(b[i]));
+  return different;
+}
+
 /// Expects bitwise equal numbers on every rank. Collective.
 inline void expect_same_on_all_ranks(const Communicator& world, const std::vector<double>& values,
                                      const char* what) {
