@@ -26,7 +26,7 @@ BucketTraffic<T>::BucketTraffic(const Plan& plan, Size rank, const PlanCommunica
       padding_(state_.buckets.size()),
       reductions_(state_.buckets.size()) {
   for (const BucketPlan& bucket : stage_.parameters.buckets)
-    for (const AxisSet axes : {bucket.shares.axes, bucket.replicas()}) {
+    for (const AxisSet axes : {bucket.shares.axes, bucket.summing()}) {
       const Size in_stride =
           axes == bucket.shares.axes ? state_.whole_gradients() : state_.gradients();
       const Communicator& ranks = communicators[axes];
