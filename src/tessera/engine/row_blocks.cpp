@@ -22,6 +22,16 @@ void copy_elements(const Vector<const T>& from, const Vector<T>& to) {
     Kokkos::deep_copy(ExecSpace(), to, from);
 }
 
+/// Returns the call without any gradient.
+template <class T>
+LayerCall<T> without_gradients(const LayerCall<T>& call) {
+  LayerCall<T> of = call;
+  of.add_parameter_gradients = false;
+  of.parameter_gradients = {};
+  of.input_gradients = {}, of.input_gradient_terms = {};
+  return of;
+}
+
 /// Runs backward on those rows of `whole` that for_each_part(f) tells by calls f(Range). Rows of
 /// several parts are copied to `memory`, for ScratchPlan::gathered_rows elements. Returns false if
 /// there are none.
@@ -98,65 +108,80 @@ void RowBlocks<T>::add(Size to, Size from) const {
 template <class T>
 void RowBlocks<T>::backward(Size index, const LayerCall<T>& call) {
   const Layer& layer = layers_[index];
-  const SplitPart& share = call.layer.share;
-  SplitPart split = layer.split;
-  const bool of_rows = split.units == 0, in_blocks = share.blocks > 1;
-  const Size all_rows = call.samples * (in_blocks ? share.total() : call.layer.positions());
-  if (of_rows) split.units = all_rows;
-  const Range own_blocks = split.blocks_of(split.part);
   gradients_ = call.parameter_gradients;
-  rows_ = std::max<Size>(1, own_blocks.count), elements_ = layer.elements;
-  adds_ = call.add_parameter_gradients, by_position_ = layer.by_position;
-  in_place_ = rows_ == 1 && !adds_;
-  if (gradients_[0].data() == nullptr || (split.blocks == 1 && !in_blocks)) {
-    in_place_ = true;
-    return tessera::backward(call);
+  rows_ = std::max<Size>(1, layer.split.blocks_of(layer.split.part).count);
+  elements_ = layer.elements, by_position_ = layer.by_position;
+  adds_ = call.add_parameter_gradients;
+  const bool in_blocks = layer.split.blocks > 1 || call.layer.share.blocks > 1;
+  in_place_ = !in_blocks || gradients_[0].data() == nullptr || (rows_ == 1 && !adds_);
+  if (!in_blocks || gradients_[0].data() == nullptr) return tessera::backward(call);
+  if (by_position_ >= 0) sum_samples(call);
+  for (Size m = 0; m < rows_; ++m) sum_positions(layer.split, call, m);
+  if (call.wants_input_gradients()) {  // last, for it may overwrite the gradient of the output
+    LayerCall<T> of_inputs = call;
+    of_inputs.parameter_gradients = {};
+    tessera::backward(of_inputs);
   }
-  LayerCall<T> block = call, of_inputs = call;
-  block.add_parameter_gradients = false;
-  block.input_gradients = {}, block.input_gradient_terms = {};
-  of_inputs.parameter_gradients = {};
-  if (layer.by_position >= 0) {
-    const auto p = static_cast<std::size_t>(layer.by_position);
-    LayerCall<T> of_samples = call;
-    of_samples.add_parameter_gradients = false;
-    of_samples.parameter_gradients = {};
-    of_samples.parameter_gradients[p] = gradient(0, p);
-    tessera::backward(of_samples);
-  }
-  const Size first = split.block(own_blocks.begin).begin;
-  const Range of_positions = in_blocks ? share.blocks_of(share.part) : Range{0, 1};
-  for (Size m = 0; m < rows_; ++m) {
-    // A rank may have no blocks of rows or heads, or none of positions.
-    const Range some = own_blocks.count > 0 ? split.block(own_blocks.begin + m) : Range{};
-    const Range rows = of_rows ? some : Range{0, some.count > 0 ? all_rows : 0};
-    if (!of_rows) block.columns = {some.begin - first, some.count};
-    const auto row_of = [&](Size open) { return open == 0 ? m : rows_ + open - 1; };
-    for (Size b = 0; b < std::max<Size>(1, of_positions.count); ++b) {
-      const Size row = row_of(b == 0 ? 0 : nodes_in({0, b}));
-      for (std::size_t p = 0; p < max_layer_parameters; ++p)
-        block.parameter_gradients[p] =
-            static_cast<int>(p) == layer.by_position ? Vector<State>() : gradient(row, p);
-      const auto for_each_part = [&](const auto& f) {
-        if (!in_blocks && rows.count > 0) f(Range{rows.begin - (of_rows ? first : 0), rows.count});
-        if (!in_blocks || of_positions.count == 0) return;
-        detail::for_each_run(
-            share, of_positions.begin + b, call.samples, [&](Range positions, Range own) {
-              const Range part = intersection(positions, rows);
-              const bool splits_rows = split.parts > 1 && of_rows;
-              const Size offset = splits_rows ? first : positions.begin - own.begin;
-              if (part.count > 0) f(Range{part.begin - offset, part.count});
-            });
-      };
-      if (!backward_on(for_each_part, call, block, gathered_))
-        for (const Vector<State>& sum : block.parameter_gradients)
-          if (sum.data() != nullptr) Kokkos::deep_copy(ExecSpace(), sum, State(-0.0));
-      join_rows(0, {b, 1}, [&](Size to, Size from) { add(row_of(to), row_of(from)); });
-    }
-  }
-  // It may overwrite the gradient of the output.
-  if (call.wants_input_gradients()) tessera::backward(of_inputs);
   if (!over_context_) finish();
+}
+
+/// Runs the layer for the parameter with an index of positions, whose gradient has no tree.
+template <class T>
+void RowBlocks<T>::sum_samples(const LayerCall<T>& call) const {
+  LayerCall<T> of_samples = without_gradients(call);
+  const auto p = static_cast<std::size_t>(by_position_);
+  of_samples.parameter_gradients[p] = gradient(0, p);
+  tessera::backward(of_samples);
+}
+
+/// Runs the layer on the rank's m-th block of rows or heads, one block of positions after another,
+/// and adds up their sums in row m of the nodes.
+template <class T>
+void RowBlocks<T>::sum_positions(const SplitPart& split, const LayerCall<T>& call, Size m) const {
+  const SplitPart& share = call.layer.share;
+  const Size blocks = share.blocks > 1 ? share.blocks_of(share.part).count : 1;
+  const auto row_of = [&](Size open) { return open == 0 ? m : rows_ + open - 1; };
+  for (Size b = 0; b < std::max<Size>(1, blocks); ++b) {
+    sum_block(split, call, m, b, row_of(nodes_in({0, b})));
+    join_rows(0, {b, 1}, [&](Size to, Size from) { add(row_of(to), row_of(from)); });
+  }
+}
+
+/// Runs the layer on what the rank's m-th block of rows or heads has of its b-th block of
+/// positions. Writes the sums to this row of the nodes, or -0 if the rank has none of them.
+template <class T>
+void RowBlocks<T>::sum_block(SplitPart split, const LayerCall<T>& call, Size m, Size b,
+                             Size row) const {
+  const SplitPart& share = call.layer.share;
+  const bool of_rows = split.units == 0, of_positions = share.blocks > 1;
+  const Size all_rows = call.samples * (of_positions ? share.total() : call.layer.positions());
+  if (of_rows) split.units = all_rows;
+  const Range own = split.blocks_of(split.part);
+  const Size first = split.block(own.begin).begin;
+  const Range some = own.count > 0 ? split.block(own.begin + m) : Range{};
+  const Range rows = of_rows ? some : Range{0, some.count > 0 ? all_rows : 0};
+
+  LayerCall<T> block = without_gradients(call);
+  if (!of_rows) block.columns = {some.begin - first, some.count};
+  for (std::size_t p = 0; p < max_layer_parameters; ++p)
+    if (static_cast<int>(p) != by_position_) block.parameter_gradients[p] = gradient(row, p);
+  const auto for_each_part = [&](const auto& f) {
+    if (!of_positions) {
+      if (rows.count > 0) f(Range{rows.begin - (of_rows ? first : 0), rows.count});
+      return;
+    }
+    const Range blocks = share.blocks_of(share.part);
+    if (blocks.count == 0) return;
+    detail::for_each_run(share, blocks.begin + b, call.samples, [&](Range positions, Range held) {
+      const Range part = intersection(positions, rows);
+      const bool splits_rows = split.parts > 1 && of_rows;
+      const Size offset = splits_rows ? first : positions.begin - held.begin;
+      if (part.count > 0) f(Range{part.begin - offset, part.count});
+    });
+  };
+  if (backward_on(for_each_part, call, block, gathered_)) return;
+  for (const Vector<State>& sum : block.parameter_gradients)
+    if (sum.data() != nullptr) Kokkos::deep_copy(ExecSpace(), sum, State(-0.0));
 }
 
 template <class T>

@@ -37,6 +37,9 @@ class RowBlocks {
     int by_position = -1;  ///< the parameter with an index of positions: a sum over samples only
   };
   Vector<State> gradient(Size row, std::size_t p) const;
+  void sum_samples(const LayerCall<T>& call) const;
+  void sum_positions(const SplitPart& split, const LayerCall<T>& call, Size m) const;
+  void sum_block(SplitPart split, const LayerCall<T>& call, Size m, Size b, Size row) const;
   void add(Size to, Size from) const;
   void finish() const;
 
