@@ -180,16 +180,13 @@ void randomize_model(Random& random, Experiment& setup, bool of_experts) {
   if (of_experts) randomize_experts(random, setup.model.transformer);
 }
 
-/// Returns a learning rate of SGD that changes all parameters visibly and keeps them small.
-double learning_rate_of(ModelKind kind) {
-  switch (kind) {
-    case ModelKind::pinn:
-      return 1e-4;
-    case ModelKind::fno:
-      return 1e-3;
-    default:
-      return 0.01;
-  }
+/// Returns a learning rate that changes all parameters visibly and keeps them small.
+double learning_rate_of(const Experiment& setup) {
+  if (setup.training.optimizer.kind != OptimizerKind::sgd) return 1e-3;
+  const ModelKind kind = setup.model.kind;
+  const double of_means = kind == ModelKind::pinn ? 1e-4 : kind == ModelKind::fno ? 1e-3 : 0.01;
+  const bool sums = setup.training.distributed.gradient_reduce_type == GradientReduceType::sum;
+  return sums ? of_means / 10 : of_means;
 }
 
 void randomize_training(Random& random, Experiment& setup) {
@@ -201,8 +198,6 @@ void randomize_training(Random& random, Experiment& setup) {
   setup.data.samples = random.number(training.batch_size, 3 * training.batch_size);
   training.num_epochs = random.number(1, 2);
   training.optimizer = {.kind = random.one_of(kinds)};
-  training.learning_rate =
-      training.optimizer.kind == OptimizerKind::sgd ? learning_rate_of(setup.model.kind) : 1e-3;
   if (training.optimizer.kind == OptimizerKind::sgd && random.once_in(2))
     training.optimizer.momentum = 0.9;
   if (training.optimizer.kind == OptimizerKind::adamw) {
@@ -313,9 +308,6 @@ void randomize_precision(Random& random, Experiment& setup) {
   training.distributed.mixed_precision =
       random.one_of(std::array{MixedPrecision::bf16, MixedPrecision::fp16});
   training.optimizer = {.kind = OptimizerKind::sgd};
-  const double rate = learning_rate_of(setup.model.kind);
-  training.learning_rate =
-      training.distributed.gradient_reduce_type == GradientReduceType::sum ? rate / 10 : rate;
 }
 
 /// Returns the plan's error, or "".
@@ -392,6 +384,7 @@ Experiment random_experiment(Random& random, Size ranks, bool of_experts) {
     if (wrong.empty()) {
       randomize_numerics(random, setup);
       randomize_precision(random, setup);
+      setup.training.learning_rate = learning_rate_of(setup);
       return setup;
     }
     EXPECT_TRUE(begins_with_one_of(wrong, may_be_rejected)) << wrong;
