@@ -131,16 +131,15 @@ Size BatchSamples::in(Size microbatch, AxisSet axes) const {
 }
 
 Size first_microbatch_samples(const PlanInput& input) {
-  const Size parts = input.batch_ranks();
+  const Size parts = input.batch_ranks(), extra = input.batch_size % parts,
+             base = input.batch_size / parts, grains = input.numerics.grains;
+  if (!input.numerics.reproducible)
+    // The first ranks have one sample more, and each splits its own samples into microbatches.
+    return extra * balanced_split(base + 1, input.microbatches, 0).count +
+           (parts - extra) * balanced_split(base, input.microbatches, 0).count;
   Size sum = 0;
-  for (Size part = 0; part < parts; ++part) {
-    const Size of_rank = balanced_split(input.batch_size, parts, part).count;
-    const Range grains = grains_at(input, {part, 1});
-    if (!input.numerics.reproducible)
-      sum += balanced_split(of_rank, input.microbatches, 0).count;
-    else if (grains.count > 0)
-      sum += balanced_split(input.batch_size, input.numerics.grains, grains.begin).count;
-  }
+  for (Size part = 0; part < std::min(parts, grains); ++part)  // others have no grain
+    sum += balanced_split(input.batch_size, grains, grains_at(input, {part, 1}).begin).count;
   return sum;
 }
 
