@@ -146,6 +146,8 @@ void choose_training(Experiment& setup, Size number) {
       training.activation_checkpointing = recomputation(setup, number + 1);
       break;
   }
+  if (number / 7 % 2 == 0 && moments_per_parameter(training.optimizer) > 0)
+    training.optimizer.moments_type = MomentsType::bf16;
 }
 
 /// How the mesh is used.
@@ -279,7 +281,8 @@ TEST_P(Experiments, ResumeOnAnotherMesh) {
   std::vector<std::vector<Experiment>> meshes;
   for_experiments(rows[GetParam()], [&](const Experiment& setup) {
     Experiment plain = rows[GetParam()].setup();
-    plain.training.optimizer = {.kind = OptimizerKind::adam};
+    plain.training.optimizer = {.kind = OptimizerKind::adam,
+                                .moments_type = static_cast<MomentsType>(GetParam() % 2)};
     DistributedConfig& distributed = plain.training.distributed = setup.training.distributed;
     distributed.mixed_precision = MixedPrecision::no;
     distributed.model_reduce_dtype = ModelReduceType::state;

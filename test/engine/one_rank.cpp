@@ -40,6 +40,10 @@ bool rounds_operands(const Experiment& setup) {
          setup.model.matmul_precision != MatmulPrecision::strict;
 }
 
+bool rounds_moments(const Experiment& setup) {
+  return setup.training.optimizer.moments_type != MomentsType::state;
+}
+
 bool sums_some_targets(const Experiment& setup) {
   return setup.training.ignore_index &&
          setup.training.distributed.gradient_reduce_type == GradientReduceType::sum;
@@ -89,7 +93,7 @@ struct Tolerance {
 /// Rounded operands may be rounded in the other direction after sums in another order, and small
 /// gradients are then far apart. Sums along `model` in 16 bits are rounded once more.
 Tolerance tolerance_of(const Experiment& setup) {
-  const bool sgd = setup.training.optimizer.kind == OptimizerKind::sgd;
+  const bool sgd = setup.training.optimizer.kind == OptimizerKind::sgd && !rounds_moments(setup);
   if (rounds_operands(setup)) {
     const bool fp16 = setup.training.distributed.mixed_precision == MixedPrecision::fp16;
     const bool rounds_sums =
@@ -196,7 +200,8 @@ const Trained& trained_alone(const Experiment& setup) {
   const auto [at, is_new] =
       made.try_emplace(config_as_toml({alone.model, alone.data, alone.training, {}}));
   if (!is_new) return at->second;
-  if (!rounds_operands(setup) && !setup.training.numerics.reproducible && !sums_some_targets(setup))
+  if (!rounds_operands(setup) && !rounds_moments(setup) && !setup.training.numerics.reproducible &&
+      !sums_some_targets(setup))
     at->second = train_layers(alone);
   const std::vector<double>& losses = at->second.losses;
   if (losses.empty() || std::isnan(losses.back()))

@@ -200,6 +200,8 @@ void randomize_training(Random& random, Experiment& setup) {
   training.optimizer = {.kind = random.one_of(kinds)};
   if (training.optimizer.kind == OptimizerKind::sgd && random.once_in(2))
     training.optimizer.momentum = 0.9;
+  if (moments_per_parameter(training.optimizer) > 0 && random.once_in(3))
+    training.optimizer.moments_type = MomentsType::bf16;
   if (training.optimizer.kind == OptimizerKind::adamw) {
     training.optimizer.weight_decay = 0.5;
     training.optimizer.weight_decay_on =

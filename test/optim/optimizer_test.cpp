@@ -105,8 +105,13 @@ TYPED_TEST(OptimizerOf, FollowsItsFormulas) {
 
 TYPED_TEST(OptimizerOf, RunsThatLieApartAreTheWholeBitForBit) {
   using T = TypeParam;
-  for (const OptimizerKind kind :
-       {OptimizerKind::sgd, OptimizerKind::adam, OptimizerKind::rmsprop}) {
+  for (const auto& [kind, bf16] :
+       std::vector<std::pair<OptimizerKind, bool>>{{OptimizerKind::sgd, false},
+                                                   {OptimizerKind::adam, false},
+                                                   {OptimizerKind::rmsprop, false},
+                                                   {OptimizerKind::sgd, true},
+                                                   {OptimizerKind::adam, true},
+                                                   {OptimizerKind::rmsprop, true}}) {
     OptimizerConfig config;
     config.kind = kind;
     if (kind == OptimizerKind::sgd) config.momentum = 0.9;
@@ -119,16 +124,26 @@ TYPED_TEST(OptimizerOf, RunsThatLieApartAreTheWholeBitForBit) {
       runs.push_back({alias_vector(apart.data() + at, part.count),
                       Vector<const T>(alias_vector(g.data() + part.begin, part.count))});
     }
+    for (std::size_t part = 0; part < parts.size(); ++part)
+      runs[part].key = key(3),
+      runs[part].place = {.cols = 11, .block_cols = 11, .first = parts[part].begin};
+    const ParameterRun<T> all{whole, g, true, 0, key(3), {.cols = 11, .block_cols = 11}};
+    config.moments_type = static_cast<MomentsType>(bf16);
     Optimizer<T> one(config, 11), several(config, 11);
     for (int step = 0; step < 3; ++step) {
-      one.step(whole, g, T(0.1), T(0.5));
+      one.step(std::span(&all, 1), T(0.1), T(0.5));
       several.step(runs, T(0.1), T(0.5));
     }
     std::vector<T> joined;
     for (const ParameterRun<T>& run : runs)
       for (const T value : to_host(run.params)) joined.push_back(value);
     EXPECT_EQ(joined, to_host(whole));
-    EXPECT_EQ(to_host(several.moments()), to_host(one.moments()));
+    for (Size m = 0; m < moments_per_parameter(config); ++m) {
+      if (bf16)
+        EXPECT_EQ(to_host(several.bf16_moment(m)), to_host(one.bf16_moment(m)));
+      else
+        EXPECT_EQ(to_host(several.moment(m)), to_host(one.moment(m)));
+    }
     EXPECT_EQ(several.steps(), 3) << "a step, however many runs";
     EXPECT_EQ(to_host(apart)[4], 0) << "nothing between runs is touched";
   }
@@ -214,6 +229,31 @@ TYPED_TEST(OptimizerOf, AdamCorrectsTheBiasOfBetasNearOne) {
         EXPECT_NEAR(to_host(p)[0] / expected.p, 1, 1.5e-5) << t;
       }
     }
+}
+
+// One step from zero moments with beta 0: the first moment is the gradient itself, rounded.
+TEST(Optimizer, Bf16MomentsAreUnbiasedAndOneOfTheTwoNeighbours) {
+  constexpr Size n = 1 << 16;
+  const Vector<float> p("p", n), g = normal<float>(n, 3);
+  Optimizer<float> optimizer({.beta1 = 0, .beta2 = 0, .moments_type = MomentsType::bf16}, n);
+  const ParameterRun<float> run{p, g, true, 0, key(7), {.cols = n, .block_cols = n}};
+  optimizer.step(std::span(&run, 1), 0.1f);
+  const auto exact = to_host(g);
+  for (const Size moment : {0, 1}) {
+    const auto kept = to_host(optimizer.bf16_moment(moment));
+    double sum = 0, variance = 0, nearest = 0;  // in units of the last place
+    for (Size i = 0; i < n; ++i) {
+      const float value = moment == 0 ? exact[i] : exact[i] * exact[i];
+      const double unit = std::ldexp(1, std::ilogb(value) - 7);
+      const double error = (static_cast<float>(kept[i]) - value) / unit;
+      ASSERT_LT(std::abs(error), 1) << value;
+      const double up = value / unit - std::floor(value / unit);
+      sum += error, variance += up * (1 - up);
+      nearest += static_cast<float>(kept[i]) == static_cast<float>(BFloat16(value));
+    }
+    EXPECT_LT(std::abs(sum), 4 * std::sqrt(variance)) << "moment " << moment;
+    EXPECT_NEAR(nearest / n, 0.75, 0.01) << "most, but not all, go to the nearest neighbour";
+  }
 }
 
 TEST(Optimizer, AllocatesMomentsPerParameter) {

@@ -23,8 +23,10 @@ KOKKOS_INLINE_FUNCTION std::uint64_t mix(std::uint64_t x) {
 /// of its hashes modulo a power of two, so the checksums of its pieces add up to its own.
 template <class T>
 KOKKOS_INLINE_FUNCTION std::uint64_t element_hash(const T* element, Size place) {
-  using Bits = std::conditional_t<sizeof(T) == 1, std::uint8_t,
-                                  std::conditional_t<sizeof(T) == 4, std::uint32_t, std::uint64_t>>;
+  using Bits = std::conditional_t<
+      sizeof(T) == 1, std::uint8_t,
+      std::conditional_t<sizeof(T) == 2, std::uint16_t,
+                         std::conditional_t<sizeof(T) == 4, std::uint32_t, std::uint64_t>>>;
   static_assert(sizeof(T) == sizeof(Bits));
   Bits bits;
   std::memcpy(&bits, element, sizeof bits);

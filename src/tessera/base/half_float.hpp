@@ -77,6 +77,14 @@ struct Float16Format {
 
 }  // namespace detail
 
+/// Returns one of the two neighbours of a number, so that its mean over all random bits is the
+/// number (stochastic rounding: Gupta et al. 2015). Uses 16 bits of `random`.
+KOKKOS_INLINE_FUNCTION BFloat16 rounded_at_random(float value, std::uint32_t random) {
+  const std::uint32_t bits = detail::bits_of_float(value);
+  if ((bits & 0x7f800000u) == 0x7f800000u) return value;  // not finite
+  return detail::float_of_bits((bits + (random & 0xffffu)) & 0xffff0000u);
+}
+
 /// Calls f(T()) with the C++ type T of a floating-point type.
 template <class F>
 decltype(auto) with_compute_type(DType type, const F& f) {

@@ -131,8 +131,10 @@ std::vector<T> CheckpointFile::values(const std::string& name) const {
     throw Error(ExitCode::usage, "{}: {}: is damaged: its checksum differs", file_.path(), name);
   return values;
 }
-template std::vector<float> CheckpointFile::values(const std::string&) const;
-template std::vector<double> CheckpointFile::values(const std::string&) const;
+#define TESSERA_INSTANTIATE(T) \
+  template std::vector<T> CheckpointFile::values(const std::string&) const;
+TESSERA_FOR_COMPUTE_TYPES(TESSERA_INSTANTIATE)
+#undef TESSERA_INSTANTIATE
 
 bool is_moment(const std::string& name) { return name.starts_with("moment"); }
 

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include <tessera/base/half_float.hpp>
 #include <tessera/checkpoint/training_state.hpp>
 #include <tessera/io/safetensors.hpp>
 #include <tessera/plan/checkpoint_plan.hpp>
@@ -43,17 +44,14 @@ class CheckpointFile {
   const SafetensorsFile& file() const { return file_; }
   const TrainingState& state() const { return state_; }
   const std::map<std::string, StoredTensor>& tensors() const { return tensors_; }
-  /// Returns a whole tensor. T: its type, float or double. Throws Error (usage) if its elements do
+  /// Returns a whole tensor. T: its floating-point type. Throws Error (usage) if its elements do
   /// not have its checksum.
   template <class T>
   std::vector<T> values(const std::string& name) const;
-  /// Calls f(values) with a whole tensor of either type. Throws like values().
+  /// Calls f(values) with a whole tensor of any type. Throws like values().
   template <class F>
   void with_values(const std::string& name, const F& f) const {
-    if (tensors_.at(name).type == DType::float64)
-      f(values<double>(name));
-    else
-      f(values<float>(name));
+    with_compute_type(tensors_.at(name).type, [&]<class T>(T) { f(values<T>(name)); });
   }
 
   /// Returns true for a file that says it is a checkpoint, whether or not it is damaged.

@@ -70,7 +70,7 @@ void write_converted(std::ostream& out, const std::string& where, const std::vec
       result = static_cast<E>(value);
     if (!std::isfinite(static_cast<double>(result)))
       throw Error(ExitCode::usage, "{}: has the value {}, which is beyond the range of {}", where,
-                  value, name_of(dtype_of<E>()));
+                  static_cast<double>(value), name_of(dtype_of<E>()));
     return result;
   });
   out.write(reinterpret_cast<const char*>(converted.data()),

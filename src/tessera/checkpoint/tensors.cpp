@@ -79,32 +79,34 @@ std::vector<std::uint64_t> write_tensors(const TensorFile& to, const Engine<T>& 
                                          Size piece) {
   return write_parts(to, checkpoint_parts(engine.plan(), rank),
                      [&](const CheckpointPart& part, const auto& write) {
-                       const LocalTensor<StateOf<T>> local = local_tensor(engine, part.part);
-                       for_each_piece<StateOf<T>>(part.written(), piece, [&](Range range) {
-                         write(range, Kokkos::create_mirror_view_and_copy(Kokkos::HostSpace(),
-                                                                          elements_of(local, range))
-                                          .data());
+                       with_local_tensor(engine, part.part, [&]<class S>(const LocalTensor<S>& of) {
+                         for_each_piece<S>(part.written(), piece, [&](Range range) {
+                           write(range, Kokkos::create_mirror_view_and_copy(Kokkos::HostSpace(),
+                                                                            elements_of(of, range))
+                                            .data());
+                         });
                        });
                      });
 }
 
 template <class T>
 void Snapshot::take(const Engine<T>& engine, Size rank) {
-  using S = StateOf<T>;
   if (!memory_.is_allocated()) {
     parts_ = checkpoint_parts(engine.plan(), rank);
     memory_ = Bytes(Kokkos::view_alloc("tessera::checkpoint_copy", Kokkos::WithoutInitializing),
                     static_cast<std::size_t>(checkpoint_bytes(engine.plan(), rank).written));
     advise_huge_pages(memory_.data(), static_cast<Size>(memory_.extent(0)));
   }
-  S* to = reinterpret_cast<S*>(memory_.data());
+  std::byte* to = memory_.data();
   for (const CheckpointPart& part : parts_) {
     const Range range = part.written();
     if (range.count == 0) continue;
-    Kokkos::deep_copy(Kokkos::View<S*, Kokkos::LayoutRight, Kokkos::HostSpace>(
-                          to, static_cast<std::size_t>(range.count)),
-                      elements_of(local_tensor(engine, part.part), range));
-    to += range.count;
+    with_local_tensor(engine, part.part, [&]<class S>(const LocalTensor<S>& local) {
+      Kokkos::deep_copy(Kokkos::View<S*, Kokkos::LayoutRight, Kokkos::HostSpace>(
+                            reinterpret_cast<S*>(to), static_cast<std::size_t>(range.count)),
+                        elements_of(local, range));
+    });
+    to += range.count * size_of(part.part.slot.type);
   }
 }
 
@@ -113,10 +115,7 @@ std::vector<std::uint64_t> Snapshot::write(const TensorFile& to) const {
   return write_parts(to, parts_, [&](const CheckpointPart& part, const auto& write) {
     const Range range = part.written();
     const DType type = to.tensors[part.tensor].type;
-    if (type == DType::float64)
-      write(range, reinterpret_cast<const double*>(from));
-    else
-      write(range, reinterpret_cast<const float*>(from));
+    with_compute_type(type, [&]<class S>(S) { write(range, reinterpret_cast<const S*>(from)); });
     from += range.count * size_of(type);
   });
 }
@@ -178,24 +177,21 @@ void check_tensors(const CheckpointFile& file, const std::vector<CheckpointTenso
 template <class T>
 Size read_tensors(const std::vector<TensorSource>& from, const Communicator& ranks,
                   const Engine<T>& engine, Size piece) {
-  using S = StateOf<T>;
   const std::vector<CheckpointTensor> tensors = checkpoint_tensors(engine.plan());
   const Kokkos::View<Size*, Kokkos::HostSpace> sums("tessera::checkpoint_sums", from.size());
   Size bytes = 0;
   const auto path_of = [&](Size tensor) { return from[tensor].arrays.front().file->path(); };
-  const auto read_as = [&]<class F>(F, const CheckpointPart& part) {
+  const auto read_as = [&]<class F, class S>(F, const CheckpointPart& part,
+                                             const LocalTensor<S>& local) {
     const Shape& shape = tensors[part.tensor].shape;
-    const LocalTensor<S> local = local_tensor(engine, part.part);
     for_each_piece<F>(local.kept, piece, [&](Range range) {
       std::vector<F> values(static_cast<std::size_t>(range.count));
       read_elements(from[part.tensor], shape, local.piece, range, values.data());
       bytes += range.count * Size{sizeof(F)};
-      if constexpr (!is_half_v<F>) {  // no checkpoint has such elements
-        const Range counted = intersection(range, part.written());
-        const std::uint64_t sum =
-            sum_of(shape, local.piece, counted, values.data() + (counted.begin - range.begin));
-        sums(part.tensor) = static_cast<Size>(static_cast<std::uint64_t>(sums(part.tensor)) + sum);
-      }
+      const Range counted = intersection(range, part.written());
+      const std::uint64_t sum =
+          sum_of(shape, local.piece, counted, values.data() + (counted.begin - range.begin));
+      sums(part.tensor) = static_cast<Size>(static_cast<std::uint64_t>(sums(part.tensor)) + sum);
       const auto to = elements_of(local, range);
       const auto host = Kokkos::create_mirror_view(Kokkos::HostSpace(), to);
       std::transform(values.begin(), values.end(), host.data(), [&](F value) {
@@ -210,8 +206,10 @@ Size read_tensors(const std::vector<TensorSource>& from, const Communicator& ran
   collectively(ranks, [&] {
     for (const CheckpointPart& part : checkpoint_parts(engine.plan(), ranks.rank()))
       if (part.tensor < std::ssize(from))
-        with_compute_type(*from[part.tensor].arrays.front().array.dtype(),
-                          [&](auto type) { read_as(type, part); });
+        with_compute_type(*from[part.tensor].arrays.front().array.dtype(), [&](auto type) {
+          with_local_tensor(engine, part.part,
+                            [&](const auto& local) { read_as(type, part, local); });
+        });
   });
   ranks.all_reduce(sums);
   collectively(ranks, [&] {

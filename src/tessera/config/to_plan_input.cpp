@@ -26,6 +26,7 @@ PlanInput plan_input(const Config& config, const MeshShape& mesh, const DeviceTr
   input.data_scratch_bytes = row_of(config.data.kind).scratch_bytes(input.model);
   input.shuffles = config.data.shuffle;
   input.moments = moments_per_parameter(training.optimizer);
+  input.has_bf16_moments = training.optimizer.moments_type == MomentsType::bf16;
   for (const auto& [name, axes] : distributed.mesh_rules) input.rules[name] = axes;
   for (const auto& [path, spec] : distributed.parameter_specs)
     input.parameter_specs[path] = PartitionSpec::parse(spec);

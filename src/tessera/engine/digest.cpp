@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <tessera/base/element_hash.hpp>
 #include <tessera/base/for_each.hpp>
+#include <tessera/base/half_float.hpp>
 #include <tessera/engine/digest.hpp>
 
 namespace tessera {
@@ -25,6 +26,8 @@ void digest(const Vector<const T>& values, const GlobalIndex& place, Size first,
 }
 
 template void digest(const Vector<const float>&, const GlobalIndex&, Size,
+                     const Vector<std::int64_t>&, Size, LeftOut);
+template void digest(const Vector<const BFloat16>&, const GlobalIndex&, Size,
                      const Vector<std::int64_t>&, Size, LeftOut);
 template void digest(const Vector<const double>&, const GlobalIndex&, Size,
                      const Vector<std::int64_t>&, Size, LeftOut);

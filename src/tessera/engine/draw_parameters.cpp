@@ -1,22 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <tessera/base/alias.hpp>
 #include <tessera/engine/draw_parameters.hpp>
-#include <tessera/random/fill.hpp>
 #include <tessera/random/threefry.hpp>
 
 namespace tessera {
-namespace {
 
-/// Returns the run of a piece that begins at its element `first`, in rows and columns of the whole
-/// tensor. Only the first or the last dimension of the tensor may be split.
 BlockRun run_of(const Shape& shape, const Piece& piece, Size first) {
   Size between = 1;
   for (std::size_t d = 1; d + 1 < shape.size(); ++d) between *= shape[d];
   const Size row = shape.size() > 1 ? piece.offset[0] * between : 0;
   return {row, piece.offset.back(), shape.back(), piece.extent.back(), first};
 }
-
-}  // namespace
 
 template <class T>
 void draw_parameters(const Plan& plan, Size rank, const StateArena<T>& parameters, bool in_shares) {

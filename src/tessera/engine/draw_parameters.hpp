@@ -3,8 +3,13 @@
 
 #include <tessera/engine/arenas.hpp>
 #include <tessera/plan/plan.hpp>
+#include <tessera/random/fill.hpp>
 
 namespace tessera {
+
+/// Returns the run of a piece that begins at its element `first`, in rows and columns of the whole
+/// tensor. Only the first or the last dimension of the tensor may be split.
+BlockRun run_of(const Shape& shape, const Piece& piece, Size first);
 
 /// Draws the initial parameters that `rank` keeps. Each element depends only on the model's seed,
 /// the parameter's stream and the place of the element in the whole tensor, and is rounded to T.

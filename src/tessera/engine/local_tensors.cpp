@@ -18,15 +18,15 @@ Vector<StateOf<T>> buffer_of(const Engine<T>& engine, TensorRole role, Size mome
 }
 
 /// Copies the elements that the rank owns to their places in the whole tensor.
-template <class T>
-void copy_to_whole(const LocalTensor<T>& tensor, const Vector<T>& whole) {
+template <class S, class T>
+void copy_to_whole(const LocalTensor<S>& tensor, const Vector<T>& whole) {
   const GlobalIndex place(tensor.slot.shape, tensor.piece);
   const Size first = tensor.owned.begin;
-  const T* const in = tensor.owned_values().data();
+  const S* const in = tensor.owned_values().data();
   T* const out = whole.data();
   for_each(
       "tessera::copy_to_whole", tensor.owned.count,
-      KOKKOS_LAMBDA(Size i) { out[place(first + i)] = in[i]; });
+      KOKKOS_LAMBDA(Size i) { out[place(first + i)] = static_cast<T>(in[i]); });
 }
 
 }  // namespace
@@ -75,14 +75,14 @@ std::map<std::string, Size> places_of(const Plan& plan, TensorRole role) {
 template <class T>
 Vector<StateOf<T>> whole_tensors(const Plan& plan, const Mesh& mesh, const Engine<T>& engine,
                                  TensorRole role) {
-  const std::vector<LocalTensor<StateOf<T>>> tensors =
-      local_tensors(plan, mesh.rank(), engine, role);
   const std::map<std::string, Size> places = places_of(plan, role);
   const Vector<StateOf<T>> all("tessera::whole_tensors", static_cast<std::size_t>(places.at("")));
-  for (const LocalTensor<StateOf<T>>& tensor : tensors)
-    if (tensor.counts && tensor.owned.count > 0)
-      copy_to_whole(tensor, alias_vector(all.data() + places.at(tensor.slot.path),
-                                         num_elements(tensor.slot.shape)));
+  for (const TensorPart& part : tensor_parts(plan, mesh.rank(), role))
+    if (part.counts && part.owned.count > 0)
+      with_local_tensor(engine, part, [&](const auto& tensor) {
+        copy_to_whole(tensor, alias_vector(all.data() + places.at(part.slot.path),
+                                           num_elements(part.slot.shape)));
+      });
   // Each element is set on one rank along these axes and zero on the others.
   const AxisSet axes = state_axes(plan.input.strategy, plan.input.mesh);
   engine.communicators()[axes].all_reduce(all);

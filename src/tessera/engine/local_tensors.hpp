@@ -20,9 +20,17 @@ struct LocalTensor : TensorPart {
     return alias_vector(values.data() + (owned.begin - kept.begin), owned.count);
   }
 };
-/// Returns a part of engine.plan() with its values.
+/// Returns a part of engine.plan() with its values, which have the state type.
 template <class T>
 LocalTensor<StateOf<T>> local_tensor(const Engine<T>& engine, const TensorPart& part);
+/// Calls f with a part of engine.plan() with its values in the type of its slot: the state type, or
+/// bf16 for moments that are kept so.
+template <class T, class F>
+void with_local_tensor(const Engine<T>& engine, const TensorPart& part, const F& f) {
+  if (!is_half(part.slot.type)) return f(local_tensor(engine, part));
+  const Vector<BFloat16> all = engine.optimizer().bf16_moment(part.moment);
+  f(LocalTensor<BFloat16>{part, alias_vector(all.data() + part.place.begin, part.place.count)});
+}
 
 /// Returns the parts of the tensors of `role` on `rank`, in the order of tensor_parts().
 template <class T>

@@ -6,11 +6,23 @@
 #include <tessera/base/alias.hpp>
 #include <tessera/base/error.hpp>
 #include <tessera/base/region.hpp>
+#include <tessera/engine/draw_parameters.hpp>
 #include <tessera/engine/optimizer_step.hpp>
 #include <tessera/nn/products/convert.hpp>
 
 namespace tessera {
 namespace {
+
+constexpr std::uint32_t rounding_stream = 0x726f756e;  // no parameter has this stream
+
+/// Returns the key of the rounding of a parameter's moments. A layer may have another number on
+/// another mesh; the number of the parameter is the same.
+Key rounding_key(const ModelSpec& model, const ParameterPlan& parameter) {
+  Size number = parameter.number;
+  for (Size l = 0; l < parameter.layer; ++l)
+    number += static_cast<Size>(model.layers[l].parameters.size());
+  return fold_in(fold_in(key(model.seed), rounding_stream), static_cast<std::uint32_t>(number));
+}
 
 /// Returns true if `next` begins where `run` ends.
 template <class T>
@@ -56,10 +68,15 @@ OptimizerStep<T>::OptimizerStep(const Plan& plan, Size rank, const StatePlan& st
       return alias_vector(arena.share(parameter.bucket).data() + own.begin - share.begin,
                           own.count);
     };
-    add_run({place_in(parameters), place_in(gradients),
-             parameter.is_kernel || optimizer.weight_decay_on == WeightDecayOn::all,
-             static_cast<State>(parameter.sign_rate)},
-            state.has_copies ? place_in(used) : Vector<T>());
+    ParameterRun<State> run{place_in(parameters), place_in(gradients),
+                            parameter.is_kernel || optimizer.weight_decay_on == WeightDecayOn::all,
+                            static_cast<State>(parameter.sign_rate)};
+    const Piece piece = plan.piece(rank, parameter);
+    if (plan.input.has_bf16_moments && num_elements(piece.extent) > 0) {
+      run.key = rounding_key(plan.input.model, parameter);
+      run.place = run_of(parameter.shape, piece, own.begin - parameter.place.begin);
+    }
+    add_run(run, state.has_copies ? place_in(used) : Vector<T>());
   }
 }
 
@@ -67,7 +84,7 @@ template <class T>
 void OptimizerStep<T>::add_run(const ParameterRun<State>& run, const Vector<T>& copy) {
   const bool has_copies = copy.extent(0) > 0;
   const bool joins = !runs_.empty() && runs_.back().decays == run.decays &&
-                     runs_.back().sign_rate == run.sign_rate &&
+                     runs_.back().sign_rate == run.sign_rate && runs_.back().key == run.key &&
                      continues(runs_.back().params, run.params.data()) &&
                      continues(runs_.back().grads, run.grads.data()) &&
                      (!has_copies || continues(copies_.back(), copy.data()));

@@ -50,10 +50,10 @@ ReplicaCheck<T>::ReplicaCheck(const Plan& plan, const Mesh& mesh, const Engine<T
     : mesh_(mesh),
       layout_(plan.stage(mesh.rank()).parameters),
       communicators_(engine.communicators()),
-      tensors_(local_tensors(plan, mesh.rank(), engine, TensorRole::parameter)),
+      engine_(engine),
+      tensors_(tensor_parts(plan, mesh.rank(), TensorRole::parameter)),
       calls_(plan_replica_check(plan, mesh.rank())) {
-  for (LocalTensor<StateOf<T>>& moment :
-       local_tensors(plan, mesh.rank(), engine, TensorRole::moment))
+  for (TensorPart& moment : tensor_parts(plan, mesh.rank(), TensorRole::moment))
     tensors_.push_back(std::move(moment));
   const Size n = static_cast<Size>(tensors_.size());
   digests_ = allocate_zeros<std::int64_t>("tessera::checksums", n);
@@ -85,9 +85,11 @@ bool ReplicaCheck<T>::all_equal(const CheckCall& call) const {
 template <class T>
 void ReplicaCheck<T>::operator()(Size step) const {
   for (std::size_t i = 0; i < tensors_.size(); ++i) {
-    const LocalTensor<StateOf<T>>& tensor = tensors_[i];
-    digest<StateOf<T>>(tensor.values, GlobalIndex(tensor.slot.shape, tensor.piece),
-                       tensor.kept.begin, digests_, static_cast<Size>(i));
+    const TensorPart& part = tensors_[i];
+    with_local_tensor(engine_, part, [&]<class E>(const LocalTensor<E>& tensor) {
+      digest<E>(tensor.values, GlobalIndex(part.slot.shape, part.piece), part.kept.begin, digests_,
+                static_cast<Size>(i));
+    });
   }
   bool equal = true;
   for (const CheckCall& call : calls_) equal = all_equal(call) && equal;
@@ -107,7 +109,7 @@ void ReplicaCheck<T>::report(Size step) const {
   const auto host = Kokkos::create_mirror_view_and_copy(Kokkos::HostSpace(), digests_);
   nlohmann::json mine;
   for (std::size_t i = 0; i < tensors_.size(); ++i) {
-    const LocalTensor<StateOf<T>>& tensor = tensors_[i];
+    const TensorPart& tensor = tensors_[i];
     mine.push_back({{"tensor", tensor.slot.path},
                     {"part", {tensor.piece.offset, tensor.kept.begin, tensor.kept.count}},
                     {"sum", checksum_of(host(i))}});

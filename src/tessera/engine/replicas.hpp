@@ -14,7 +14,7 @@ namespace tessera {
 template <class T>
 class ReplicaCheck {
  public:
-  /// Allocates memory for the digests.
+  /// Allocates memory for the digests. The engine must outlive this object.
   ReplicaCheck(const Plan& plan, const Mesh& mesh, const Engine<T>& engine);
 
   /// Makes the calls of plan_replica_check(). If a copy differs, throws the same Error
@@ -29,7 +29,8 @@ class ReplicaCheck {
   Mesh mesh_;
   ParameterLayout layout_;
   PlanCommunicators communicators_;
-  std::vector<LocalTensor<StateOf<T>>> tensors_;  ///< parameters, then moments
+  const Engine<T>& engine_;
+  std::vector<TensorPart> tensors_;  ///< parameters, then moments
   std::vector<CheckCall> calls_;
   Vector<std::int64_t> digests_;  ///< by tensor
   Vector<std::int64_t>

@@ -65,6 +65,11 @@ const Fields<OptimizerConfig>& optimizer_fields() {
        Rule<C>{[](const C& c) { return c.weight_decay != 0; }, "needs optimizer.weight_decay > 0"}},
       {"optimizer.decay", &C::decay, "running-average decay of rmsprop, below 1", below_one,
        Rule<C>{is_rmsprop, "applies to rmsprop only"}},
+      {"optimizer.moments_type", &C::moments_type,
+       "type in which moments are kept: that of the parameters, or bf16 with stochastic rounding",
+       fixed,
+       Rule<C>{[](const C& c) { return moments_per_parameter(c) > 0; },
+               "needs an optimizer with moments: sgd with momentum, adam, adamw or rmsprop"}},
   };
   return fields;
 }

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <cmath>
 #include <string>
+#include <type_traits>
 
 #include <tessera/base/alias.hpp>
 #include <tessera/base/error.hpp>
 #include <tessera/base/for_each.hpp>
+#include <tessera/base/half_float.hpp>
 #include <tessera/base/region.hpp>
 #include <tessera/optim/optimizer.hpp>
 
@@ -22,6 +24,26 @@ struct Arguments {
   T weight_decay;
 };
 
+/// Moments of a run in the type M, which kernels read and write as T.
+template <class T, class M>
+struct Moments {
+  M* data;
+  Key key;  ///< of this step
+  BlockRun place;
+
+  KOKKOS_FUNCTION T operator[](Size i) const { return static_cast<T>(data[i]); }
+  /// Returns the random bits with which element i of a step is rounded: 16 for each moment.
+  KOKKOS_FUNCTION std::uint32_t bits(Size i) const {
+    return std::is_same_v<M, T> ? 0 : random_bits(key, static_cast<std::uint64_t>(place(i)));
+  }
+  KOKKOS_FUNCTION void set(Size i, T value, std::uint32_t bits) const {
+    if constexpr (std::is_same_v<M, T>)
+      data[i] = value;
+    else
+      data[i] = rounded_at_random(static_cast<float>(value), bits);
+  }
+};
+
 template <class T>
 void sgd(const Arguments<T>& a) {
   T* const p = a.p;
@@ -31,8 +53,8 @@ void sgd(const Arguments<T>& a) {
       "tessera::sgd"_label, a.n, KOKKOS_LAMBDA(Size i) { p[i] -= rate * g[i]; });
 }
 
-template <class T>
-void momentum_sgd(const Arguments<T>& a, T momentum, bool nesterov, T* m) {
+template <class T, class M>
+void momentum_sgd(const Arguments<T>& a, T momentum, bool nesterov, const Moments<T, M>& m) {
   T* const p = a.p;
   const T* const g = a.g;
   const T lr = a.learning_rate, scale = a.scale;
@@ -42,7 +64,7 @@ void momentum_sgd(const Arguments<T>& a, T momentum, bool nesterov, T* m) {
       "tessera::momentum_sgd"_label, a.n, KOKKOS_LAMBDA(Size i) {
         const T gi = g[i] * scale;
         const T mi = gi + momentum * m[i];
-        m[i] = mi;
+        m.set(i, mi, m.bits(i));
         p[i] -= lr * (of_gradient * gi + of_moment * mi);
       });
 }
@@ -66,8 +88,9 @@ T bias_correction(double beta, Size t) {
   return static_cast<T>(-1 / std::expm1(static_cast<double>(t) * std::log(beta)));
 }
 
-template <class T>
-void adam(const Arguments<T>& a, const OptimizerConfig& config, Size t, T* m, T* v) {
+template <class T, class M>
+void adam(const Arguments<T>& a, const OptimizerConfig& config, Size t, const Moments<T, M>& m,
+          const Moments<T, M>& v) {
   T* const p = a.p;
   const T* const g = a.g;
   const T lr = a.learning_rate, scale = a.scale;
@@ -85,15 +108,16 @@ void adam(const Arguments<T>& a, const OptimizerConfig& config, Size t, T* m, T*
         const T gi = g[i] * scale;
         const T mi = c1 * gi + b1 * m[i];
         const T vi = c2 * (gi * gi) + b2 * v[i];
-        m[i] = mi;
-        v[i] = vi;
+        const std::uint32_t bits = m.bits(i);
+        m.set(i, mi, bits);
+        v.set(i, vi, bits >> 16);
         const T direction = (mi * correction1) / (sqrt(vi * correction2) + epsilon);
         p[i] -= lr * (direction + weight_decay * p[i]);
       });
 }
 
-template <class T>
-void rmsprop(const Arguments<T>& a, const OptimizerConfig& config, T* v) {
+template <class T, class M>
+void rmsprop(const Arguments<T>& a, const OptimizerConfig& config, const Moments<T, M>& v) {
   T* const p = a.p;
   const T* const g = a.g;
   const T lr = a.learning_rate, scale = a.scale;
@@ -104,7 +128,7 @@ void rmsprop(const Arguments<T>& a, const OptimizerConfig& config, T* v) {
         using std::sqrt;
         const T gi = g[i] * scale;
         const T vi = rest * (gi * gi) + decay * v[i];
-        v[i] = vi;
+        v.set(i, vi, v.bits(i));
         p[i] -= lr * gi / sqrt(vi + epsilon);
       });
 }
@@ -114,7 +138,11 @@ void rmsprop(const Arguments<T>& a, const OptimizerConfig& config, T* v) {
 template <class T>
 Optimizer<T>::Optimizer(const OptimizerConfig& config, Size n) : config_(config), n_(n) {
   validate(config);
-  moments_ = allocate_zeros<T>("tessera::optimizer_moments", moments_per_parameter(config) * n);
+  const Size elements = moments_per_parameter(config) * n;
+  if (config.moments_type == MomentsType::bf16)
+    bf16_moments_ = allocate_zeros<BFloat16>("tessera::optimizer_moments", elements);
+  else
+    moments_ = allocate_zeros<T>("tessera::optimizer_moments", elements);
 }
 
 template <class T>
@@ -140,13 +168,19 @@ void Optimizer<T>::step(std::span<const ParameterRun<T>> runs, T learning_rate, 
   ++steps_;
   Size first = 0;
   for (const ParameterRun<T>& run : runs) {
-    if (run.params.extent(0) > 0) update(run, first, learning_rate, grad_scale);
+    if (run.params.extent(0) > 0) {
+      if (config_.moments_type == MomentsType::bf16)
+        update(run, bf16_moments_.data() + first, learning_rate, grad_scale);
+      else
+        update(run, moments_.data() + first, learning_rate, grad_scale);
+    }
     first += static_cast<Size>(run.params.extent(0));
   }
 }
 
 template <class T>
-void Optimizer<T>::update(const ParameterRun<T>& run, Size first, T learning_rate, T grad_scale) {
+template <class M>
+void Optimizer<T>::update(const ParameterRun<T>& run, M* moments, T learning_rate, T grad_scale) {
   const Arguments<T> a{.n = static_cast<Size>(run.params.extent(0)),
                        .p = run.params.data(),
                        .g = run.grads.data(),
@@ -154,22 +188,30 @@ void Optimizer<T>::update(const ParameterRun<T>& run, Size first, T learning_rat
                        .scale = grad_scale,
                        .weight_decay = run.decays ? static_cast<T>(config_.weight_decay) : T(0)};
   if (run.sign_rate != 0) return move_by_sign(a, run.sign_rate);
-  T* const moments = moments_.data() + first;
+  const auto moment = [&](Size i) {
+    return Moments<T, M>{moments + i * n_, fold_in(run.key, static_cast<std::uint32_t>(steps_)),
+                         run.place};
+  };
   switch (config_.kind) {
     case OptimizerKind::sgd:
       if (config_.momentum == 0) return sgd(a);
-      return momentum_sgd(a, static_cast<T>(config_.momentum), config_.nesterov, moments);
+      return momentum_sgd(a, static_cast<T>(config_.momentum), config_.nesterov, moment(0));
     case OptimizerKind::adam:
     case OptimizerKind::adamw:
-      return adam(a, config_, steps_, moments, moments + n_);
+      return adam(a, config_, steps_, moment(0), moment(1));
     case OptimizerKind::rmsprop:
-      return rmsprop(a, config_, moments);
+      return rmsprop(a, config_, moment(0));
   }
 }
 
 template <class T>
 Vector<T> Optimizer<T>::moment(Size i) const {
-  return Kokkos::subview(moments_, Kokkos::make_pair(i * n_, (i + 1) * n_));
+  return alias_vector(moments_.data() + i * n_, n_);
+}
+
+template <class T>
+Vector<BFloat16> Optimizer<T>::bf16_moment(Size i) const {
+  return alias_vector(bf16_moments_.data() + i * n_, n_);
 }
 
 template class Optimizer<float>;

@@ -6,6 +6,7 @@
 #include <tessera/base/types.hpp>
 #include <tessera/base/view.hpp>
 #include <tessera/optim/optimizer_config.hpp>
+#include <tessera/random/fill.hpp>
 
 namespace tessera {
 
@@ -17,6 +18,10 @@ struct ParameterRun {
   Vector<const T> grads;
   bool decays = true;
   T sign_rate = 0;
+  /// With moments in bf16: their rounding draws the numbers of these elements of the parameter with
+  /// this key, so that it does not depend on how ranks split the parameter.
+  Key key{};
+  BlockRun place{};
 };
 
 /// Updates a flat shard of parameters. Elements are independent, so separately updated shards have
@@ -36,23 +41,28 @@ class Optimizer {
   void step(std::span<const ParameterRun<T>> runs, T learning_rate, T grad_scale = 1);
 
   const OptimizerConfig& config() const { return config_; }
-  /// Returns all moments, (moments_per_parameter() * n), one moment after the other.
+  /// Returns all moments, (moments_per_parameter() * n), one moment after the other; empty if they
+  /// are kept in bf16.
   const Vector<T>& moments() const { return moments_; }
   /// Returns moment i, (n), a view of moments(): 0 is momentum, Adam's m or rmsprop's v; 1 is
   /// Adam's v.
   Vector<T> moment(Size i) const;
+  /// The same with MomentsType::bf16.
+  Vector<BFloat16> bf16_moment(Size i) const;
 
   /// Returns the number of updates so far.
   Size steps() const { return steps_; }
   void set_steps(Size steps) { steps_ = steps; }
 
  private:
-  void update(const ParameterRun<T>& run, Size first, T learning_rate, T grad_scale);
+  template <class M>
+  void update(const ParameterRun<T>& run, M* moments, T learning_rate, T grad_scale);
 
   OptimizerConfig config_;
   Size n_;
   Size steps_ = 0;
   Vector<T> moments_;
+  Vector<BFloat16> bf16_moments_;
 };
 
 }  // namespace tessera

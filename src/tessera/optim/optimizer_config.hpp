@@ -32,6 +32,14 @@ enum class WeightDecayOn : std::uint8_t {
 template <>
 inline constexpr std::array<std::string_view, 2> names_of<WeightDecayOn>{"all", "kernels"};
 
+/// The type in which moments are kept.
+enum class MomentsType : std::uint8_t {
+  state,  ///< that of the parameters
+  bf16,   ///< each update is rounded up or down at random; the arithmetic is that of the parameters
+};
+template <>
+inline constexpr std::array<std::string_view, 2> names_of<MomentsType>{"state", "bf16"};
+
 /// validate() rejects values that the chosen kind does not use.
 struct OptimizerConfig {
   OptimizerKind kind = OptimizerKind::adam;
@@ -43,6 +51,7 @@ struct OptimizerConfig {
   double weight_decay = 0;                             ///< adamw, not negative
   WeightDecayOn weight_decay_on = WeightDecayOn::all;  ///< with weight_decay > 0
   double decay = 0.9;                                  ///< rmsprop, in [0, 1)
+  MomentsType moments_type = MomentsType::state;       ///< of a kind with moments
 
   friend bool operator==(const OptimizerConfig&, const OptimizerConfig&) = default;
 };

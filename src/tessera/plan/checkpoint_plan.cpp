@@ -23,7 +23,8 @@ std::vector<CheckpointTensor> checkpoint_tensors(const Plan& plan) {
     for (const LayerSpec& layer : plan.input.model.layers)
       for (const ParameterSpec& parameter : layer.parameters)
         tensors.push_back({group_of(group) + path_of(layer, parameter), parameter.shape,
-                           parameter.logical_axes, plan.input.state_type});
+                           parameter.logical_axes,
+                           group == 0 ? plan.input.state_type : plan.input.moments_type()});
   return tensors;
 }
 
@@ -50,8 +51,8 @@ CheckpointBytes checkpoint_bytes(const Plan& plan, Size rank) {
   for (const TensorRole role : checkpoint_roles)
     for (TensorPart& tensor : tensor_parts(plan, rank, role)) {
       const CheckpointPart part{0, std::move(tensor)};
-      bytes.written += part.written().count * size_of(plan.input.state_type);
-      bytes.read += part.part.kept.count * size_of(plan.input.state_type);
+      bytes.written += part.written().count * size_of(part.part.slot.type);
+      bytes.read += part.part.kept.count * size_of(part.part.slot.type);
     }
   return bytes;
 }

@@ -87,7 +87,7 @@ MemoryPlan Plan::memory(Size rank) const {
   MemoryPlan memory;
   memory.parameters = in_state_type(state.parameters());
   memory.gradients = in_state_type(state.rows_of_gradients() * state.gradients());
-  memory.moments = in_state_type(input.moments * state.moments());
+  memory.moments = allocated_bytes(input.moments * state.moments(), size_of(input.moments_type()));
   memory.copies = in_compute_type(state.copies());
   memory.gathered_units = in_compute_type(state.gathered);
   memory.unit_gradients = in_state_type(state.gradient_rows * state.bucket_gradients) +

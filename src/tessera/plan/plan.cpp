@@ -36,7 +36,6 @@ void add_state_slots(const PlanInput& input, StagePlan& stage) {
     Slot slot{.path = parameter.path,
               .shape = parameter.shape,
               .placements = replicated(input.mesh),
-              .type = input.state_type,
               .cuts = parameter.cuts,
               .parameter = number++};
     for (const Cut& cut : parameter.cuts)
@@ -47,6 +46,7 @@ void add_state_slots(const PlanInput& input, StagePlan& stage) {
       slot.role = role;
       slot.path = parameter.path + suffix;
       slot.in_shares = in_shares;
+      slot.type = role == TensorRole::moment ? input.moments_type() : input.state_type;
       stage.slots.push_back(slot);
     };
     add(TensorRole::parameter, "", input.has_copies() ? sharding.moments : sharding.parameters);

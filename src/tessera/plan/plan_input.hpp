@@ -31,11 +31,12 @@ struct PlanInput : StrategyOptions, StepConfig {
   DType state_type = DType::float32;    ///< parameters, gradients, moments, sums over ranks
   DType compute_type = DType::float32;  ///< activations and operands of products
   MatmulPrecision precision = MatmulPrecision::strict;
-  Size samples = 32;            ///< samples of the data set; an epoch visits each once
-  Size validation_samples = 0;  ///< samples of a validation, numbered after those of the data set
-  Size data_scratch_bytes = 0;  ///< device memory that making samples needs
-  bool shuffles = false;        ///< every rank holds the whole data set and copies its batches
-  Size moments = 2;             ///< moments of the optimizer per parameter
+  Size samples = 32;              ///< samples of the data set; an epoch visits each once
+  Size validation_samples = 0;    ///< samples of a validation, numbered after those of the data set
+  Size data_scratch_bytes = 0;    ///< device memory that making samples needs
+  bool shuffles = false;          ///< every rank holds the whole data set and copies its batches
+  Size moments = 2;               ///< moments of the optimizer per parameter
+  bool has_bf16_moments = false;  ///< OptimizerConfig::moments_type
   bool clips_by_value = false;
   bool clips_by_norm = false;
   bool writes_checkpoints = false;
@@ -86,6 +87,7 @@ struct PlanInput : StrategyOptions, StepConfig {
   }
   /// Returns true if layers compute with copies of the parameters in a shorter type.
   bool has_copies() const { return state_type != compute_type; }
+  DType moments_type() const { return has_bf16_moments ? DType::bfloat16 : state_type; }
   /// Returns true if the loss is scaled, because small gradients would vanish in float16. A step
   /// whose gradients overflow is then skipped.
   bool scales_loss() const { return compute_type == DType::float16; }

@@ -16,8 +16,8 @@ namespace {
 /// the largest shares.
 Size most_state(const PlanInput& input, const StagePlan& stage) {
   const StatePlan state = plan_state(input, stage.parameters.buckets, 0);
-  return (state.parameters() + state.gradients() + input.moments * state.moments()) *
-             size_of(input.state_type) +
+  return (state.parameters() + state.gradients()) * size_of(input.state_type) +
+         input.moments * state.moments() * size_of(input.moments_type()) +
          state.copies() * size_of(input.compute_type);
 }
 

@@ -306,7 +306,8 @@ Work layer_work(const LayerSpec& layer, Size samples, const PlanInput& input, Pa
 
 /// Reads and writes parameters and moments, reads gradients.
 Size update_bytes(const PlanInput& input, Size elements) {
-  return (3 + 2 * input.moments) * elements * size_of(input.state_type);
+  return elements *
+         (3 * size_of(input.state_type) + 2 * input.moments * size_of(input.moments_type()));
 }
 
 WorkSizes work_sizes(const Plan& plan, Size rank, const Software& software) {

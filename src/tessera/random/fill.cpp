@@ -44,9 +44,7 @@ void fill(const std::string& label, const Vector<T>& local, Key key, const Block
           const Draw& draw) {
   for_each(
       label, local.extent(0), KOKKOS_LAMBDA(Size i) {
-        const Size at = run.first + i, row = run.row + at / run.block_cols;
-        const Size flat = row * run.cols + run.col + at % run.block_cols;
-        local(i) = static_cast<T>(draw(key, static_cast<std::uint64_t>(flat)));
+        local(i) = static_cast<T>(draw(key, static_cast<std::uint64_t>(run(i))));
       });
 }
 

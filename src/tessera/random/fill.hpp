@@ -17,6 +17,12 @@ struct BlockRun {
   Size cols = 1;          ///< columns of the whole tensor
   Size block_cols = 1;    ///< columns of the block
   Size first = 0;         ///< number of the run's first element in the block
+
+  /// Returns the number in the whole tensor of element i of the run.
+  KOKKOS_FUNCTION Size operator()(Size i) const {
+    const Size at = first + i;
+    return (row + at / block_cols) * cols + col + at % block_cols;
+  }
 };
 
 /// Fills a matrix with standard normal numbers; its first row is row `first_row` of the whole. They
