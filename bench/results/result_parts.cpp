@@ -56,10 +56,9 @@ Json pipeline_json(const Plan& plan) {
   const PipelineShape listed = listed_passes(plan.input);
   const PassLists passes = order_passes(listed);
   Json live = Json::array();
-  for (const std::vector<StagePass>& stage : passes)
-    live.push_back(peak_live(stage, shape.schedule));
+  for (const std::vector<StagePass>& stage : passes) live.push_back(peak_live(stage, shape));
   return {
-      {"schedule", name_of(shape.schedule)},
+      {"schedule", schedule_name(shape)},
       {"stages", shape.stages},
       {"virtual_stages", shape.virtual_stages},
       {"microbatches", shape.microbatches},

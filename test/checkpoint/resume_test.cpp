@@ -60,6 +60,16 @@ TEST(Resume, PipelinesAndSplitLayers) {
   expect_resumes<float>(setup, {2, 3});
 }
 
+// Chunks lie as a V, so the last layers are on the first stage.
+TEST(Resume, PipelinesInAV) {
+  if (ranks() % 2 != 0) return;
+  Experiment setup = on_mesh(primes(), {{"pipeline", 2}, {"fsdp", ranks() / 2}}, "fsdp");
+  setup.training.microbatches = 3;
+  setup.training.distributed.schedule = PipelineSchedule::zbv;
+  setup.training.distributed.virtual_stages = 2;
+  expect_resumes<float>(setup, {2, 3});
+}
+
 // A draw depends on the number of the step.
 TEST(Resume, ModelsThatDraw) { expect_resumes<float>(train_test::small_vae(), {2, 3}); }
 

@@ -12,6 +12,7 @@
 #include <gtest/gtest.h>
 
 #include <tessera/base/text.hpp>
+#include <tessera/plan/pipeline/stages.hpp>
 
 #include "engine/experiment_models.hpp"
 
@@ -172,13 +173,16 @@ void choose_sharding(Experiment& setup, const Row& row, const MeshShape& mesh, S
     if (row.setup != fno) distributed.context_attention = static_cast<ContextAttention>(number % 3);
   }
   if (!has_stages) return;
-  distributed.schedule = static_cast<PipelineSchedule>(number % 4);
-  // Transformers have two blocks.
-  const Size balances = mesh.size_of("pipeline") == 2 ? 3 : 2;
-  distributed.stage_balance = static_cast<StageBalance>(number / 4 % balances);
-  const bool has_chunks = mesh.size_of("pipeline") == 2 && (row.setup == mlp);
-  if (distributed.schedule == PipelineSchedule::interleaved && has_chunks)
+  const Size stages = mesh.size_of("pipeline");
+  const bool has_chunks = std::ssize(units_of(make_model(setup.model).layers)) >= 2 * stages;
+  distributed.schedule =
+      static_cast<PipelineSchedule>(number % (has_chunks ? names_of<PipelineSchedule>.size() : 4));
+  if (has_chunks && (distributed.schedule == PipelineSchedule::interleaved ||
+                     distributed.schedule >= PipelineSchedule::zbv))
     distributed.virtual_stages = 2;
+  // Transformers have two blocks.
+  const Size balances = stages == 2 && distributed.virtual_stages == 1 ? 3 : 2;
+  distributed.stage_balance = static_cast<StageBalance>(number / 4 % balances);
 }
 
 /// Rounded operands need an optimizer that does not enlarge rounding errors, and routers that do

@@ -55,7 +55,7 @@ TEST(Layouts, InterleavedStagesTakeAnyNumberOfMicrobatches) {
 TEST(Layouts, StagesRepeatTheirSteadyState) {
   using enum PipelineSchedule;
   const Size p = ranks(), microbatches = p * (64 / p + 4);
-  for (const PipelineSchedule schedule : {one_f_one_b, zero_bubble, interleaved}) {
+  for (const PipelineSchedule schedule : {one_f_one_b, zero_bubble, interleaved, zbv, dualpipev}) {
     SCOPED_TRACE(name_of(schedule));
     Experiment setup = on_mesh(mlp(), {{"pipeline", p}}, "data");
     setup.model.mlp.widths = {3};
@@ -64,7 +64,8 @@ TEST(Layouts, StagesRepeatTheirSteadyState) {
     setup.training.batch_size = setup.data.samples = microbatches + 1;
     setup.training.microbatches = microbatches;
     setup.training.distributed.schedule = schedule;
-    if (schedule == interleaved) setup.training.distributed.virtual_stages = 2;
+    if (schedule != one_f_one_b && schedule != zero_bubble)
+      setup.training.distributed.virtual_stages = 2;
     expect_trains_like_one_rank(setup);
   }
 }

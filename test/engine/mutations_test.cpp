@@ -285,6 +285,25 @@ std::vector<Mutation> mutations_of_calls() {
       setup.training.distributed.schedule = schedule;
       all.push_back({"saved values that are overwritten", setup, save_one_microbatch, numbers});
     }
+  if (num_ranks() == 2) {  // chunks of one layer
+    setup = mlp_on({{"pipeline", 2}}, "data");
+    setup.training.microbatches = 3;
+    setup.training.distributed.schedule = PipelineSchedule::zbv;
+    setup.training.distributed.virtual_stages = 2;
+    all.push_back({"a chunk without the output of another one on its stage", setup,
+                   [](Plan& plan) {
+                     StagePlan& last = plan.stages.back();
+                     EXPECT_GT(std::erase_if(last.actions,
+                                             [&](const ListedAction& a) {
+                                               const auto* copy = a.as<Accumulate>();
+                                               return copy != nullptr &&
+                                                      last.slots[copy->from].path ==
+                                                          last.slots[copy->to].path;
+                                             }),
+                               0U);
+                   },
+                   numbers});
+  }
   return all;
 }
 

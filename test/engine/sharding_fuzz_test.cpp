@@ -6,6 +6,7 @@
 #include <array>
 #include <cstdint>
 #include <cstdlib>
+#include <functional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -14,10 +15,12 @@
 
 #include <tessera/base/error.hpp>
 #include <tessera/config/config_io.hpp>
+#include <tessera/io/whole_file.hpp>
 #include <tessera/plan/pipeline/stages.hpp>
 
 #include "engine/one_rank.hpp"
 #include "engine/random.hpp"
+#include "pass_text.hpp"
 
 namespace tessera {
 namespace {
@@ -246,10 +249,11 @@ std::vector<Size> random_layout(Random& random, const Experiment& setup) {
 
 void randomize_pipeline(Random& random, Experiment& setup) {
   DistributedConfig& config = setup.training.distributed;
-  config.schedule =
-      random.one_of(std::array{PipelineSchedule::gpipe, PipelineSchedule::one_f_one_b,
-                               PipelineSchedule::interleaved, PipelineSchedule::zero_bubble});
-  if (config.schedule == PipelineSchedule::interleaved) config.virtual_stages = 2;
+  config.schedule = random.one_of(std::array{
+      PipelineSchedule::gpipe, PipelineSchedule::one_f_one_b, PipelineSchedule::interleaved,
+      PipelineSchedule::zero_bubble, PipelineSchedule::zbv, PipelineSchedule::dualpipev});
+  if (config.schedule == PipelineSchedule::interleaved || config.schedule >= PipelineSchedule::zbv)
+    config.virtual_stages = 2;
   config.stage_balance =
       random.one_of(std::array{StageBalance::layers, StageBalance::flops, StageBalance::blocks});
   if (random.once_in(2)) config.stage_layout = random_layout(random, setup);
@@ -310,6 +314,20 @@ void randomize_precision(Random& random, Experiment& setup) {
   training.distributed.mixed_precision =
       random.one_of(std::array{MixedPrecision::bf16, MixedPrecision::fp16});
   training.optimizer = {.kind = OptimizerKind::sgd};
+}
+
+/// Replaces a schedule by a file with passes in a random order, in one of two experiments.
+void randomize_passes(Random& random, Experiment& setup) {
+  DistributedConfig& config = setup.training.distributed;
+  const PipelineShape shape = trainer_of<double>(setup).plan(setup.data.samples).input.pipeline();
+  if (shape.stages == 1 || !random.once_in(2)) return;
+  const std::string text = test::text_of(test::random_passes(random, shape), shape);
+  // All ranks write the same.
+  config.schedule_file =
+      fmt::format("{}passes{:x}.csv", testing::TempDir(), std::hash<std::string>()(text));
+  write_text(config.schedule_file, text);
+  config.schedule = PipelineSchedule::one_f_one_b;
+  config.virtual_stages = 1;
 }
 
 /// Returns the plan's error, or "".
@@ -385,6 +403,7 @@ Experiment random_experiment(Random& random, Size ranks, bool of_experts) {
     }
     if (wrong.empty()) {
       randomize_numerics(random, setup);
+      randomize_passes(random, setup);
       randomize_precision(random, setup);
       setup.training.learning_rate = learning_rate_of(setup);
       return setup;

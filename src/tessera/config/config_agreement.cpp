@@ -12,6 +12,7 @@
 #include <tessera/config/config_rules.hpp>
 #include <tessera/config/settings.hpp>
 #include <tessera/data/sample_checksums.hpp>
+#include <tessera/io/whole_file.hpp>
 
 namespace tessera {
 
@@ -67,6 +68,13 @@ void check_same_on_all_ranks(const Communicator& world, const Config& config) {
     std::size_t i = 0;
     while (first[i] == mine[i]) ++i;
     reject_on(world, settings()[i].key, mine[i], first[i]);
+  });
+  const std::string& file = config.training.distributed.schedule_file;
+  if (file.empty()) return;
+  const std::string text = collectively(world, [&] { return read_text(file); });
+  compare_with_first(world, text, [&](const nlohmann::json&) {
+    throw ConfigError("distributed.schedule_file", file, "on rank {} differs from that of rank 0",
+                      world.rank());
   });
 }
 

@@ -14,6 +14,7 @@
 #include <tessera/config/to_plan_input.hpp>
 #include <tessera/data/data_fields.hpp>
 #include <tessera/data/data_row.hpp>
+#include <tessera/plan/grains.hpp>
 #include <tessera/plan/layout/layer_placements.hpp>
 #include <tessera/plan/pass/schedule.hpp>
 #include <tessera/plan/pipeline/stages.hpp>
@@ -222,9 +223,10 @@ void check_all(const Config& config, const Topology& topology) {
   const MeshShape mesh = resolve_mesh(config, topology);
   check_options_of_strategy(config.training.distributed, mesh);
   check_sharding(config, mesh, model);
-  const PlanInput input = plan_input(config, mesh);
+  PlanInput input = plan_input(config, mesh);
   place_layers(input);  // rejects specs that contradict the rules, models that need whole samples
   split_into_stages(input);
+  set_grains(input);
   order_passes(listed_passes(input));
 }
 

@@ -226,7 +226,14 @@ const Fields<DistributedConfig>& distributed_fields() {
        "mask"},
       {"distributed.schedule", &C::schedule, "order of passes on pipeline stages"},
       {"distributed.virtual_stages", &C::virtual_stages,
-       "chunks of layers on each pipeline stage; interleaved", positive},
+       "chunks of layers on each pipeline stage; interleaved, and 2 with zbv and dualpipev",
+       positive},
+      {"distributed.schedule_file", &C::schedule_file,
+       "CSV of passes, a row per pipeline stage, in place of schedule and virtual_stages",
+       Rule<C>{[](const C& c) {
+                 return c.schedule == PipelineSchedule::one_f_one_b && c.virtual_stages == 1;
+               },
+               "needs distributed.schedule and virtual_stages to be absent"}},
       {"distributed.stage_balance", &C::stage_balance,
        "quantity that is balanced over pipeline stages"},
       {"distributed.stage_layout", &C::stage_layout,

@@ -131,6 +131,7 @@ const std::vector<StrategyOption>& strategy_options() {
       {"distributed.zigzag", Applies::splitting_positions},
       {"distributed.schedule", Applies::staging},
       {"distributed.virtual_stages", Applies::staging},
+      {"distributed.schedule_file", Applies::staging},
       {"distributed.stage_balance", Applies::staging},
       {"distributed.stage_layout", Applies::staging},
   };

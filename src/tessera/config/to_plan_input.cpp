@@ -4,6 +4,7 @@
 #include <tessera/base/fields.hpp>
 #include <tessera/config/to_plan_input.hpp>
 #include <tessera/data/data_row.hpp>
+#include <tessera/io/whole_file.hpp>
 #include <tessera/nn/models/model_fields.hpp>
 
 namespace tessera {
@@ -27,6 +28,8 @@ PlanInput plan_input(const Config& config, const MeshShape& mesh, const DeviceTr
   input.shuffles = config.data.shuffle;
   input.moments = moments_per_parameter(training.optimizer);
   input.has_bf16_moments = training.optimizer.moments_type == MomentsType::bf16;
+  if (const std::string& file = distributed.schedule_file; !file.empty())
+    input.pass_table = read_passes(read_text(file), file);
   for (const auto& [name, axes] : distributed.mesh_rules) input.rules[name] = axes;
   for (const auto& [path, spec] : distributed.parameter_specs)
     input.parameter_specs[path] = PartitionSpec::parse(spec);

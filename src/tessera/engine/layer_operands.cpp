@@ -34,7 +34,7 @@ LayerOperands<T>::LayerOperands(const Plan& plan, Size rank, const Frame<T>& fra
     const Size owner = layers_[l].tied_to;
     if (owner < 0 || views_[owner].empty()) continue;
     views_[l] = {views_[owner].front()};
-    if (!plan.input.has_stages()) tied_owner_ = owner;
+    if (!plan.input.ties_stages()) tied_owner_ = owner;
   }
   for (std::size_t l = 0; l < layers_.size(); ++l)
     blocks_.push_back(

@@ -213,11 +213,11 @@ void set_grains(PlanInput& input) {
   if (sums_of(input.model).routing > 0)
     throw ConfigError("numerics.reproducible", "true",
                       "needs model.transformer.experts = 0: experts sum in no fixed order");
-  if (input.ties_stages())
+  if (input.has_stages() && input.tied_layer() >= 0)
     throw ConfigError(
         "numerics.reproducible", "true",
         "needs model.transformer.tied = false with a pipeline: the first and the last "
-        "stage sum the gradients of their microbatches apart");
+        "chunk sum the gradients of their microbatches apart");
   for (const auto& [key, value] : {std::pair{"numerics.grains", numerics.grains},
                                    std::pair{"numerics.model_grains", numerics.model_grains}})
     if (!is_power_of_two(value))

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <map>
+#include <memory>
 #include <string>
 
 #include <tessera/base/pair_tree.hpp>
@@ -22,6 +23,7 @@ namespace tessera {
 struct PlanInput : StrategyOptions, StepConfig {
   ModelSpec model;
   MeshShape mesh{{{"data", 1}}};
+  std::shared_ptr<const PassTable> pass_table{};  ///< of schedule_file; null: none
   Size threads = 0;  ///< threads of a rank, for printing; 0: the launch decides
   /// Placement of parameters along `model`: rules by logical name, and specs by parameter path. A
   /// spec overrides the rules.
@@ -111,18 +113,20 @@ struct PlanInput : StrategyOptions, StepConfig {
   bool has_stages() const { return mesh.size_of("pipeline") > 1; }
   /// Returns the layer to which the last one is tied (LayerSpec::tied_to); -1: none.
   Size tied_layer() const { return model.layers.back().tied_to; }
-  /// Returns true if the first and the last stage sum the gradient of a tied unit.
-  bool ties_stages() const { return has_stages() && tied_layer() >= 0; }
+  /// Returns true if the first and the last chunk are on two stages and share a tied unit.
+  bool ties_stages() const {
+    const PipelineShape shape = pipeline();
+    return tied_layer() >= 0 && stage_of(shape.stages * shape.virtual_stages - 1, shape) != 0;
+  }
   /// Returns the shape of the pipeline. Without an axis `pipeline` it is one stage with schedule
   /// 1f1b: each forward pass is followed by its backward pass.
   PipelineShape pipeline() const {
     if (!has_stages()) return {PipelineSchedule::one_f_one_b, 1, microbatches, 1};
-    return {schedule, mesh.size_of("pipeline"), microbatches, virtual_stages};
+    return {schedule, mesh.size_of("pipeline"), microbatches,
+            pass_table ? pass_table->virtual_stages : virtual_stages, pass_table};
   }
   /// Returns true if the schedule separates gradients of inputs from gradients of weights.
-  bool splits_backward() const {
-    return tessera::kinds_of(pipeline().schedule).back() == PassKind::weight_gradients;
-  }
+  bool splits_backward() const { return kinds_of(pipeline()).back() == PassKind::weight_gradients; }
 };
 
 }  // namespace tessera

@@ -217,12 +217,12 @@ void write_pipeline(std::string& out, const Plan& plan, bool draws) {
   const PipelineTimeline timeline = simulate_pipeline(add_messages(passes, listed), listed);
   out += fmt::format(
       "\nPipeline, schedule {}: bubble {:.1f} % if backward takes twice as long as forward\n",
-      name_of(shape.schedule), 100 * bubble_of(timeline, listed, shape));
+      schedule_name(shape), 100 * bubble_of(timeline, listed, shape));
   if (!draws) return;
   out += draw(timeline, shape);
   out += "  microbatches whose activations each stage keeps at once:";
   for (const std::vector<StagePass>& stage : passes)
-    out += fmt::format(" {}", peak_live(stage, shape.schedule));
+    out += fmt::format(" {}", peak_live(stage, shape));
   out += "\n";
 }
 

@@ -3,6 +3,7 @@
 
 #include <array>
 #include <cstdint>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -55,7 +56,8 @@ struct StrategyOptions {
   ContextAttention context_attention = ContextAttention::gather;
   bool zigzag = true;  ///< ranks of `context` have equal work under a causal mask (Split)
   PipelineSchedule schedule = PipelineSchedule::one_f_one_b;
-  Size virtual_stages = 1;  ///< chunks of layers on each pipeline stage
+  Size virtual_stages = 1;      ///< chunks of layers on each pipeline stage
+  std::string schedule_file{};  ///< CSV with the passes (read_passes()), in place of both
   StageBalance stage_balance = StageBalance::layers;
   /// Blocks of each chunk, in the order of layers, in place of a balance; empty: none are given.
   std::vector<Size> stage_layout;

@@ -119,7 +119,7 @@ auto Trainer<T>::output_of(const Matrix<Data>& x, bool from_prior) -> Matrix<Dat
           }
       },
       from_prior);
-  // Each row, or a rank's columns of it, is on ranks of the last stage. Other ranks hold zeros.
+  // Each row, or a rank's columns of it, is on ranks of the loss's stage. Other ranks hold zeros.
   const MeshShape& mesh = mesh_.shape();
   const AxisSet holders = splits ? mesh.all_axes() : loss_axes(mesh);
   engine().communicators()[holders].all_reduce(Vector<Data>(all.data(), rows * columns));

@@ -154,7 +154,9 @@ void split_weight_gradients(const PlanInput& input, ChunkPass& chunk) {
     auto* of_inputs = std::get_if<Backward>(&chunk.backward.back());
     if (of_inputs == nullptr) continue;
     const LayerSpec& layer = input.model.layers[of_inputs->layer];
-    if (!is_kernel(layer, 0)) continue;  // it pays only for matrix products
+    // It pays only for matrix products. A layer tied to one on this stage must write its gradient
+    // before that one adds to it.
+    if (!is_kernel(layer, 0) || (layer.tied_to >= 0 && !input.ties_stages())) continue;
     Backward of_parameters = *of_inputs;
     of_parameters.gradients = Gradients::of_parameters;
     of_parameters.output = no_slot;

@@ -38,16 +38,18 @@ class Scheduler {
         while (first < end && !parameters.parameters[first].partial_gradient) ++first;
         if (first < end) rows_after_[parameters.parameters[first].layer] = static_cast<Size>(u);
       }
-    last_kind_.assign(buckets_.size(), kinds_of(shape_.schedule)[1]);
-    for (const ChunkPass& chunk : pass.chunks)
-      for (const Action& action : chunk.weights)
-        if (const auto* backward = std::get_if<Backward>(&action))
-          last_kind_[bucket_of_layer_[backward->layer]] = PassKind::weight_gradients;
+    // The chunks of a microbatch go backward; the last one completes the gradient of a tied unit.
+    last_pass_.resize(buckets_.size());
+    for (Size c = std::ssize(pass.chunks) - 1; c >= 0; --c)
+      for (const PassKind kind : kinds_of(shape_).subspan(1))
+        for (const Action& action : actions_of({kind, 0, c}))
+          if (!std::holds_alternative<Forward>(action) && bucket_of(action) != none)
+            last_pass_[bucket_of(action)] = {kind, 0, c};
   }
 
   /// Lists a step.
   std::vector<ListedAction> step(const std::vector<PipelineAction>& list) {
-    const bool has_loss = stage_ + 1 == shape_.stages;
+    const bool has_loss = stage_of(shape_.stages * shape_.virtual_stages - 1, shape_) == stage_;
     if (has_loss && input_.model.ignore_index) add(CountTargets{{replicating_axes(mesh())}});
     gather_first();
     first_ = first_repeated(list);
@@ -102,8 +104,7 @@ class Scheduler {
     for (const PipelineAction& action : list) {
       if (action.step != PipelineStep::compute || !input_.has_stages()) continue;
       if (action.pass.kind == PassKind::forward) forward = action.pass;
-      if (action.pass.kind == kinds_of(shape_.schedule)[1] && backward++ == stage_ + 1)
-        return forward;
+      if (action.pass.kind == kinds_of(shape_)[1] && backward++ == stage_ + 1) return forward;
     }
     return {};
   }
@@ -145,6 +146,7 @@ class Scheduler {
     const bool is_forward = pass.kind == PassKind::forward;
     const std::optional<PlacedPass> other =
         sends ? consumer_of({stage_, pass}, shape_) : producer_of({stage_, pass}, shape_);
+    if (!other || other->stage == stage_) return;
     for (const auto& [slot, tag] : sends ? (is_forward ? of.outputs : of.input_gradients)
                                          : (is_forward ? of.inputs : of.output_gradients))
       add(Message{sends, slot, mesh().axes_named({"pipeline"}), other->stage, tag, phase});
@@ -190,8 +192,21 @@ class Scheduler {
     return u;
   }
 
+  /// Copies the input of a pass if the previous chunk, or the next one for gradients, is on this
+  /// stage, too: in a V that of the last stage. It takes the place of a message.
+  void copy_input(const StagePass& pass) {
+    const std::optional<PlacedPass> from = producer_of({stage_, pass}, shape_);
+    if (!from || from->stage != stage_) return;
+    const bool is_forward = pass.kind == PassKind::forward;
+    const ChunkPass &made = chunk(from->pass), &read = chunk(pass);
+    for (const auto& [to, tag] : is_forward ? read.inputs : read.output_gradients)
+      for (const BoundaryTensor& tensor : is_forward ? made.outputs : made.input_gradients)
+        if (tensor.tag == tag) add(Accumulate{tensor.slot, to});
+  }
+
   /// Adds the actions of a pass, with the gathers and reductions of the buckets that it uses.
   void add_pass(const StagePass& of) {
+    copy_input(of);
     const bool is_backward = of.kind != PassKind::forward;
     const std::vector<Action>& planned = actions_of(of);
     std::map<Size, std::size_t> last;  // by bucket, its last action that changes gradients
@@ -203,7 +218,7 @@ class Scheduler {
     for (std::size_t i = 0; i < planned.size(); ++i) {
       const Size bucket = bucket_of(planned[i]);
       if (bucket != none && bucket != in_use) {
-        if (is_backward) reduce_after(std::exchange(complete, none), of.kind);
+        if (is_backward) reduce_after(std::exchange(complete, none), of);
         in_use = bucket;
         gather_before(bucket, next_bucket(planned, i), is_backward);
       }
@@ -218,7 +233,7 @@ class Scheduler {
       if (rows_after_[backward->layer] != none) reduce_rows(rows_after_[backward->layer]);
     }
     if (!is_backward) return;
-    reduce_after(complete, of.kind);
+    reduce_after(complete, of);
     if (!input_.has_stages()) finish_scatter();
   }
 
@@ -274,10 +289,10 @@ class Scheduler {
     if (input_.prefetch && gathered_ < size()) start_gather(gathered_);
   }
 
-  /// Adds the reduction of a bucket after its last action in a backward pass of this kind. Does
-  /// nothing if another kind of pass completes the gradient.
-  void reduce_after(Size bucket, PassKind kind) {
-    if (bucket == none || kind != last_kind_[bucket]) return;
+  /// Adds the reduction of a bucket after its last action in a backward pass. Does nothing if a
+  /// pass of another kind or chunk completes the gradient.
+  void reduce_after(Size bucket, const StagePass& pass) {
+    if (bucket == none || StagePass{pass.kind, 0, pass.chunk} != last_pass_[bucket]) return;
     if (input_.reduces_every_microbatch() || (sharding_.moments && last_microbatch())) {
       if (!input_.overlap) return reduce_scatter(bucket);
       finish_scatter();
@@ -311,7 +326,7 @@ class Scheduler {
   /// The unit whose partial gradients are complete after the backward pass of a layer in each
   /// microbatch, by layer. In a fixed order of sums, ranks of `model` add up before microbatches.
   std::vector<Size> rows_after_;
-  std::vector<PassKind> last_kind_;  ///< by bucket, the kind of pass that completes its gradient
+  std::vector<StagePass> last_pass_;  ///< by bucket, that of microbatch 0 which completes it
   Size microbatch_ = 0;
   Size gathered_ = 0;       ///< number of buckets that gather_once() has gathered
   Size in_flight_ = none;   ///< bucket with a started gather

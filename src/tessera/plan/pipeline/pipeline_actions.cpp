@@ -10,9 +10,9 @@ namespace {
 /// Returns the same kind of pass on the chunk that is `by` chunks later in the order of layers;
 /// none if the model has no such chunk.
 std::optional<PlacedPass> neighbour(const PlacedPass& of, const PipelineShape& shape, Size by) {
-  const Size number = of.pass.chunk * shape.stages + of.stage + by;
+  const Size number = chunk_number(of.stage, of.pass.chunk, shape) + by;
   if (number < 0 || number >= shape.stages * shape.virtual_stages) return std::nullopt;
-  return PlacedPass{number % shape.stages,
+  return PlacedPass{stage_of(number, shape),
                     {of.pass.kind, of.pass.microbatch, number / shape.stages}};
 }
 
@@ -22,40 +22,6 @@ Size direction(PassKind kind) {
   if (kind == PassKind::weight_gradients) return 0;
   return kind == PassKind::forward ? 1 : -1;
 }
-
-/// The position at which each receive starts.
-class ReceiveOrder {
- public:
-  ReceiveOrder(const PassLists& passes, const PipelineShape& shape)
-      : shape_(shape), positions_(passes.size()) {
-    for (std::size_t k = 0; k < passes.size(); ++k)
-      for (std::size_t i = 0; i < passes[k].size(); ++i) {
-        std::vector<std::size_t>& alike = positions_[k][passes[k][i].kind];
-        numbers_[{static_cast<Size>(k), passes[k][i]}] = static_cast<Size>(alike.size());
-        alike.push_back(i);
-      }
-  }
-
-  /// Returns the position of the pass on its stage before which the receive of its input starts:
-  /// one pass before the input is needed, or earlier if it is sent earlier. Each stage runs the
-  /// passes of a kind one turn later than the stage before it in the direction of the messages:
-  /// with p stages, stage k runs forward pass n in turn n + k, and backward pass n in turn
-  /// n + p - 1 - k.
-  std::size_t start(const PlacedPass& pass) const {
-    const PlacedPass before = producer_of(pass, shape_).value();
-    const Size number = numbers_.at(pass),
-               earliest = numbers_.at(before) + 1 -
-                          direction(pass.pass.kind) * (pass.stage - before.stage);
-    const std::size_t needed =
-        positions_[pass.stage].at(pass.pass.kind)[std::min(number, earliest)];
-    return needed == 0 ? 0 : needed - 1;
-  }
-
- private:
-  const PipelineShape& shape_;
-  std::map<PlacedPass, Size> numbers_;  ///< among the passes of the same kind on the stage
-  std::vector<std::map<PassKind, std::vector<std::size_t>>> positions_;  ///< by stage and number
-};
 
 }  // namespace
 
@@ -69,8 +35,49 @@ std::optional<PlacedPass> consumer_of(const PlacedPass& of, const PipelineShape&
   return by == 0 ? std::nullopt : neighbour(of, shape, by);
 }
 
+std::optional<PlacedPass> needed_by(const PlacedPass& pass, const PipelineShape& shape) {
+  PlacedPass own = pass;
+  own.pass.kind = PassKind::input_gradients;
+  if (pass.pass.kind == PassKind::weight_gradients) return own;
+  own.pass.kind = PassKind::forward;
+  if (pass.pass.kind == PassKind::forward) return producer_of(pass, shape);
+  return producer_of(pass, shape).value_or(own);
+}
+
+std::vector<std::vector<Size>> pass_ends(const PassLists& passes, const PipelineShape& shape) {
+  std::vector<std::vector<Size>> ends(passes.size());
+  std::map<PlacedPass, Size> ended;
+  std::vector<std::size_t> next(passes.size());
+  advance_stages(passes, next, [&](std::size_t stage, const StagePass& pass) {
+    const PlacedPass placed{static_cast<Size>(stage), pass};
+    Size begin = ends[stage].empty() ? 0 : ends[stage].back();
+    if (const std::optional<PlacedPass> before = needed_by(placed, shape)) {
+      const auto found = ended.find(*before);
+      if (found == ended.end()) return false;
+      begin = std::max(begin, found->second);
+    }
+    ends[stage].push_back(ended[placed] = begin + (pass.kind == PassKind::backward ? 2 : 1));
+    return true;
+  });
+  return ends;
+}
+
 ActionLists add_messages(const PassLists& passes, const PipelineShape& shape) {
-  const ReceiveOrder order(passes, shape);
+  const std::vector<std::vector<Size>> ends = pass_ends(passes, shape);
+  std::map<PlacedPass, std::size_t> positions;
+  for (std::size_t k = 0; k < passes.size(); ++k)
+    for (std::size_t i = 0; i < passes[k].size(); ++i)
+      positions[{static_cast<Size>(k), passes[k][i]}] = i;
+  // A receive starts before the pass at this position on its stage: behind passes that end before
+  // the send is finished. So no send waits for a pass that ends later, and passes that can run
+  // without messages can run with them.
+  const auto start_of_receive = [&](const PlacedPass& pass) {
+    const PlacedPass before = producer_of(pass, shape).value();
+    const std::vector<Size>&own = ends[pass.stage], &others = ends[before.stage];
+    const Size finished = others[std::min(positions.at(before) + 1, others.size() - 1)];
+    const auto ended = std::ranges::lower_bound(own, finished) - own.begin();
+    return std::min<Size>(ended, std::max<Size>(static_cast<Size>(positions.at(pass)) - 1, 0));
+  };
   ActionLists lists;
   for (Size stage = 0; stage < static_cast<Size>(passes.size()); ++stage) {
     const std::vector<StagePass>& own = passes[stage];
@@ -81,7 +88,7 @@ ActionLists add_messages(const PassLists& passes, const PipelineShape& shape) {
     std::vector<std::vector<StagePass>> receives(own.size());  // by the pass that they precede
     for (const StagePass& pass : own)
       if (travels(producer_of({stage, pass}, shape)))
-        receives[order.start({stage, pass})].push_back(pass);
+        receives[start_of_receive({stage, pass})].push_back(pass);
     for (std::size_t i = 0; i < own.size(); ++i) {
       for (const StagePass& pass : receives[i]) list.push_back({PipelineStep::start_receive, pass});
       if (travels(producer_of({stage, own[i]}, shape)))

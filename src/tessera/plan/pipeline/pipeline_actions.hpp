@@ -44,10 +44,19 @@ struct PlacedPass {
 std::optional<PlacedPass> producer_of(const PlacedPass& of, const PipelineShape& shape);
 std::optional<PlacedPass> consumer_of(const PlacedPass& of, const PipelineShape& shape);
 
-/// Adds messages to the passes of each stage. A receive is started one pass before the pass that
-/// needs it, or earlier if its message is sent earlier; a send is finished one pass later. So
-/// messages travel while a stage computes, and a step takes no longer where sends wait for their
-/// receives.
+/// Returns the pass that must end before a pass can begin on its stage: its producer, for gradients
+/// of the last chunk the forward pass, and for weight_gradients the input_gradients. None for
+/// forward passes of the first chunk.
+std::optional<PlacedPass> needed_by(const PlacedPass& pass, const PipelineShape& shape);
+
+/// Returns by stage when its passes end, if each takes one unit, `backward` two, and messages take
+/// no time. Passes that never begin, because stages wait for each other, are missing.
+std::vector<std::vector<Size>> pass_ends(const PassLists& passes, const PipelineShape& shape);
+
+/// Adds messages to the passes of each stage, in which no stage waits forever (pass_ends()). A
+/// receive is started one pass before the pass that needs it, or earlier if its message is sent
+/// earlier; a send is finished one pass later. So messages travel while a stage computes, and a
+/// step takes no longer where sends wait for their receives.
 ActionLists add_messages(const PassLists& passes, const PipelineShape& shape);
 
 /// Executes the lists of all stages, each from its position in `next` on, until no stage can go on.

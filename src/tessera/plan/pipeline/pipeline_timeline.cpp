@@ -31,7 +31,7 @@ double seconds_of(PassKind kind, const PipelineTimes& times) {
 
 [[noreturn]] void reject(const PlacedPass& at, const PipelineShape& shape, std::string_view why) {
   throw Error(ExitCode::wrong_result, "pipeline schedule {}: stage {}, {}: {}",
-              name_of(shape.schedule), at.stage, to_string(at.pass, shape), why);
+              schedule_name(shape), at.stage, to_string(at.pass, shape), why);
 }
 
 class Simulation {
@@ -93,7 +93,7 @@ class Simulation {
   /// Executes a pass. Checks that it is on the next microbatch and that the passes before it and
   /// its input are there.
   void compute_pass(const PlacedPass& pass) {
-    const std::span<const PassKind> kinds = kinds_of(shape_.schedule);
+    const std::span<const PassKind> kinds = kinds_of(shape_);
     const auto kind = std::find(kinds.begin(), kinds.end(), pass.pass.kind);
     if (kind == kinds.end() || pass.pass.chunk >= shape_.virtual_stages ||
         pass.pass.microbatch >= shape_.microbatches)
@@ -129,7 +129,7 @@ class Simulation {
   void check_complete() {
     for (Size stage = 0; stage < shape_.stages; ++stage)
       for (Size chunk = 0; chunk < shape_.virtual_stages; ++chunk)
-        for (const PassKind kind : kinds_of(shape_.schedule))
+        for (const PassKind kind : kinds_of(shape_))
           if (const Size next = number_done({stage, {kind, 0, chunk}}); next < shape_.microbatches)
             reject({stage, {kind, next, chunk}}, shape_, "is missing");
   }

@@ -133,7 +133,7 @@ std::vector<std::vector<Range>> split_into_stages(const PlanInput& input) {
   std::vector<std::vector<Range>> stages(shape.stages);
   for (Size part = 0; part < parts; ++part) {
     const Size end = part + 1 < parts ? firsts[part + 1] : static_cast<Size>(layers.size());
-    stages[part % shape.stages].push_back({firsts[part], end - firsts[part]});
+    stages[stage_of(part, shape)].push_back({firsts[part], end - firsts[part]});
   }
   return stages;
 }
