@@ -133,10 +133,18 @@ TEST(Layouts, AnyNumberOfRanksHasTheBitsOfOne) {
                                           {{"fsdp", ranks()}},
                                           {{"data", half}, {"fsdp", 2}},
                                           {{"data", 2}, {"fsdp", half}},
-                                          {{"pipeline", 2}, {"data", half}}}) {
+                                          {{"pipeline", 2}, {"data", half}},
+                                          {{"expert", ranks()}},
+                                          {{"expert", half}, {"fsdp", 2}},
+                                          {{"data", 2}, {"expert", half}}}) {
         const MeshShape mesh(axes);
         if (mesh.num_ranks() != ranks() || !train_test::suits(strategy, mesh)) continue;
-        Experiment setup = on_mesh(++number % 2 == 0 ? mlp() : transformer(), axes, strategy);
+        const bool has_experts = mesh.find("expert").has_value();
+        ++number;
+        Experiment setup = on_mesh(has_experts       ? train_test::experts()
+                                   : number % 2 == 0 ? mlp()
+                                                     : transformer(),
+                                   axes, strategy);
         SCOPED_TRACE(testing::Message() << mesh.to_string() << ", " << strategy << ", " << grains);
         setup.training.numerics = {.reproducible = true, .grains = grains};
         setup.training.microbatches = 1;
@@ -153,7 +161,8 @@ TEST(Layouts, AnyNumberOfRanksHasTheBitsOfOne) {
 TEST(Layouts, AFixedOrderChangesNoMoreThanRounding) {
   if (ranks() > 1) GTEST_SKIP() << "one rank is enough";
   for (const auto& model :
-       {mlp, transformer, train_test::llama, train_test::vae, train_test::pinn, train_test::fno})
+       {mlp, transformer, train_test::llama, train_test::experts, train_test::biased_experts,
+        train_test::vae, train_test::pinn, train_test::fno})
     for (const Size blocks : {1, 4, 8}) {
       Experiment setup = on_mesh(model(), {{"data", 1}}, "data");
       SCOPED_TRACE(testing::Message() << name_of(setup.model.kind) << ", " << blocks << " blocks");

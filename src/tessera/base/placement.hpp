@@ -40,11 +40,12 @@ class Placement {
   /// Shards: consecutive indices that stay together, and consecutive ranks that hold the same part.
   constexpr Size unit() const { return unit_; }
   constexpr Size repeats() const { return repeats_; }
-  /// Shards: Split::blocks.
+  /// Shards: Split::blocks and Split::filled.
   constexpr Size blocks() const { return blocks_; }
+  constexpr Size filled() const { return filled_; }
 
-  /// Return the same placement of another dimension, in units, on every `repeats` ranks, or in
-  /// blocks.
+  /// Return the same placement of another dimension, in units, on every `repeats` ranks, in blocks,
+  /// or on the first ranks only.
   constexpr Placement of_dim(int dim) const {
     Placement placement = *this;
     placement.dim_ = dim;
@@ -65,6 +66,11 @@ class Placement {
     placement.blocks_ = blocks;
     return placement;
   }
+  constexpr Placement on_first(Size ranks) const {
+    Placement placement = *this;
+    placement.filled_ = ranks;
+    return placement;
+  }
 
   friend constexpr auto operator<=>(const Placement&, const Placement&) = default;
   friend constexpr bool operator==(const Placement&, const Placement&) = default;
@@ -73,7 +79,7 @@ class Placement {
   constexpr Placement(Kind kind, int dim) : kind_(kind), dim_(dim) {}
   Kind kind_ = Kind::replicate;
   int dim_ = -1;
-  Size unit_ = 1, repeats_ = 1, blocks_ = 0;
+  Size unit_ = 1, repeats_ = 1, blocks_ = 0, filled_ = 0;
 };
 
 }  // namespace tessera

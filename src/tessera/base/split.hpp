@@ -47,6 +47,7 @@ struct Split {
   Size unit = 1;  ///< indices of a unit, which stay together
   bool zigzag = false;
   Size blocks = 0;  ///< that parts consist of; 0: parts are balanced
+  Size filled = 0;  ///< the parts that may have indices, the first ones; 0: all
 
   KOKKOS_FUNCTION constexpr Size total() const { return units * unit; }
   /// Returns the blocks of a part. The first part has the most, and a part may have none.
@@ -57,8 +58,9 @@ struct Split {
   }
   /// Returns the place of a part where the parts lie one after another.
   KOKKOS_FUNCTION constexpr Range place(Size part) const {
+    if (filled > 0 && part >= filled) return {total(), 0};
     const Range of_units = blocks > 0 ? nested_split(units, blocks, blocks_of(part))
-                                      : balanced_split(units, parts, part);
+                                      : balanced_split(units, filled > 0 ? filled : parts, part);
     return {of_units.begin * unit, of_units.count * unit};
   }
   KOKKOS_FUNCTION constexpr Size count(Size part) const { return place(part).count; }

@@ -25,15 +25,16 @@ BucketTraffic<T>::BucketTraffic(const Plan& plan, Size rank, const PlanCommunica
           allocate_vector<State>("tessera::reduce_scatter_scratch", state_.scatter_scratch)),
       padding_(state_.buckets.size()),
       reductions_(state_.buckets.size()) {
-  for (const BucketPlan& bucket : stage_.parameters.buckets)
-    for (const AxisSet axes : {bucket.shares.axes, bucket.summing()}) {
-      const Size in_stride =
-          axes == bucket.shares.axes ? state_.whole_gradients() : state_.gradients();
+  for (const BucketPlan& bucket : stage_.parameters.buckets) {
+    const auto sum_over = [&](AxisSet axes, Size in_stride) {
       const Communicator& ranks = communicators[axes];
-      sums_.emplace(axes, in_fixed_order_ ? ranks.in_tree({gradient_nodes(plan.input, axes, rank),
-                                                           in_stride, state_.gradients()})
-                                          : ranks);
-    }
+      return in_fixed_order_ ? ranks.in_tree({gradient_nodes(plan.input, bucket, axes, rank),
+                                              in_stride, state_.gradients()})
+                             : ranks;
+    };
+    scatters_.push_back(sum_over(bucket.shares.axes, state_.whole_gradients()));
+    sums_.push_back(sum_over(bucket.summing(), state_.gradients()));
+  }
   for (const ParameterPlan& parameter : stage_.parameters.parameters) {
     const Size elements = num_elements(plan.piece(rank, parameter).extent);
     if (const Size rest = parameter.place.count - elements; rest > 0)
@@ -59,7 +60,7 @@ void BucketTraffic<T>::reduce_scatter(const ReduceScatter& move, Size microbatch
     finish(scatter_);
     return add_incoming(bucket, microbatch);
   }
-  const Communicator& ranks = sums_.at(move.ranks);
+  const Communicator& ranks = scatters_[bucket];
   const Vector<State> whole = gradients_.whole(bucket), share = scattered(bucket, microbatch);
   if (move.phase == Phase::start) {
     const Scratch room{scatter_scratch_};
@@ -79,7 +80,7 @@ template <class T>
 void BucketTraffic<T>::reduce(const Reduce& move) {
   Request& reduction = reductions_[move.bucket];
   if (move.phase == Phase::finish) return finish(reduction);
-  const Communicator& ranks = sums_.at(move.ranks);
+  const Communicator& ranks = sums_[move.bucket];
   const Vector<State> gradient = gradients_.range(state_.gradient(move.bucket));
   if (move.phase == Phase::start) return started(reduction, ranks.iall_reduce(gradient));
   ranks.all_reduce(gradient);

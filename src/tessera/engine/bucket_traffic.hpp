@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <map>
 #include <vector>
 
 #include <tessera/base/view.hpp>
@@ -58,7 +57,7 @@ class BucketTraffic {
   const StagePlan& stage_;
   StatePlan state_;
   const PlanCommunicators& communicators_;
-  std::map<AxisSet, Communicator> sums_;  ///< of gradients, in their order
+  std::vector<Communicator> scatters_, sums_;  ///< of gradients in their order, by bucket
   StateArena<T> used_;
   StateArena<State> gradients_;
   const GradientTree<State>& tree_;

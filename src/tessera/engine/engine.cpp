@@ -202,10 +202,21 @@ void Engine<T>::backward(const Backward& backward, std::optional<LayerCall<Compu
   const Region region(layer_names_[backward.layer].backward.c_str());
   LayerCall<Compute>& call = operands_.of(backward, made, now.microbatch);
   if (call.layer.kind->reads_batch) call.batch = facts_of(now);
+  const bool has_stacks = call.layer.experts() > 0 && state_.grains_of_experts.size() > 1;
   {
     MemoryGuard guard;
     open_operands(call, guard);
-    row_blocks_.backward(backward.layer, call);  // in blocks only in a fixed order
+    if (!has_stacks) row_blocks_.backward(backward.layer, call);  // in blocks in a fixed order only
+    const Size stacks = backward.gradients != Gradients::of_inputs && has_stacks
+                            ? static_cast<Size>(state_.grains_of_experts.size())
+                            : 0;
+    for (Size stack = 0; stack < stacks; ++stack) {
+      const LayerCall<Compute> own = operands_.of_stack(call, backward, now.microbatch, stack);
+      for_each_operand(own, [&](const auto& view) { guard.open(view); });
+      row_blocks_.backward(backward.layer, own, stack, stacks);
+    }
+    if (has_stacks) call.parameter_gradients = {};
+    if (has_stacks && call.wants_input_gradients()) tessera::backward(call);
   }
   if (backward.gradients != Gradients::of_inputs && !plan_.input.sums_positions_first())
     operands_.complete_gradients(backward.layer, now.microbatch.number);

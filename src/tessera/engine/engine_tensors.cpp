@@ -33,7 +33,9 @@ void Engine<T>::redistribute(const Move& move, const Microbatch<State>& batch) c
                           static_cast<Size>(source.extent(1))));
     const Slot &from = stage_.slots[move.from], &to = stage_.slots[move.to];
     const Size samples = batch.samples_of(from.sample_axes & to.sample_axes);
-    const MovedBlock block = moved_block(from, to, move.axis, samples, plan_.input.mesh, rank_);
+    const MovedBlock block =
+        moved_block(from, to, move.axis, samples, batch.of_batch->filled(batch.number),
+                    plan_.input.mesh, rank_);
     redistribute_along(communicators_[{move.axis}], block.before, block.after, block.shape, data,
                        flat(tensor(move.to)),
                        move.scratch == no_slot ? Vector<E>() : flat(tensor(move.scratch)));

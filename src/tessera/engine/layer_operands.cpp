@@ -71,6 +71,27 @@ LayerCall<T>& LayerOperands<T>::of(const Backward& backward, std::optional<Layer
 }
 
 template <class T>
+LayerCall<T> LayerOperands<T>::of_stack(const LayerCall<T>& call, const Backward& backward,
+                                        const Microbatch<State>& batch, Size stack) const {
+  LayerCall<T> own = call;
+  const Range samples = Split{.units = call.samples,
+                              .parts = static_cast<Size>(batch.of_batch->of_ranks().size()),
+                              .filled = batch.of_batch->filled(batch.number)}
+                            .place(stack);
+  const auto take = [&](auto& matrix) {
+    if (matrix.extent(0) == 0) return;
+    const Size rows = static_cast<Size>(matrix.extent(0)) / call.samples;
+    matrix = rows_of(matrix, {samples.begin * rows, samples.count * rows});
+  };
+  for (auto& input : own.inputs) take(input);
+  take(own.output), take(own.saved), take(own.output_gradient);
+  own.samples = samples.count;
+  own.input_gradients = {}, own.input_gradient_terms = {};
+  set_parameter_gradients(own, backward, batch.number, stack);
+  return own;
+}
+
+template <class T>
 LayerCall<T> LayerOperands<T>::make(const Compute& action, Size samples,
                                     const Microbatch<State>& batch) const {
   LayerCall<T> call{layers_[action.layer], gemm_, samples, blocks_[action.layer]};
@@ -130,11 +151,12 @@ void LayerOperands<T>::add_gradients(LayerCall<T>& call, const Backward& backwar
 
 template <class T>
 void LayerOperands<T>::set_parameter_gradients(LayerCall<T>& call, const Backward& backward,
-                                               Size microbatch) const {
+                                               Size microbatch, Size stack) const {
   if (backward.gradients == Gradients::of_inputs) return;
   const std::vector<ParameterView>& views = views_[backward.layer];
   for (std::size_t p = 0; p < views.size(); ++p)
-    call.parameter_gradients[p] = gradients_.part(microbatch, views[p].bucket, views[p].elements);
+    call.parameter_gradients[p] =
+        gradients_.part(microbatch, views[p].bucket, views[p].elements, stack);
 }
 
 /// Sets the gradients of the parameters of a tied unit that a tied layer does not write to zero.

@@ -33,6 +33,11 @@ class LayerOperands {
   LayerCall<T>& of(const Backward& backward, std::optional<LayerCall<T>>& call,
                    const Microbatch<State>& batch) const;
 
+  /// Returns the operands of the gradients of experts for the samples of one of the ranks along
+  /// `expert` (StatePlan::grains_of_experts).
+  LayerCall<T> of_stack(const LayerCall<T>& call, const Backward& backward,
+                        const Microbatch<State>& batch, Size stack) const;
+
   /// Sums the gradients of a layer's parameters over the microbatches up to this one, unless ranks
   /// of `model` must sum them first. Does nothing if microbatches add to one memory.
   void complete_gradients(Size layer, Size microbatch) const;
@@ -55,7 +60,8 @@ class LayerOperands {
   void add_output(LayerCall<T>& call, const Forward& forward, const Microbatch<State>& batch) const;
   void add_gradients(LayerCall<T>& call, const Backward& backward,
                      const Microbatch<State>& batch) const;
-  void set_parameter_gradients(LayerCall<T>& call, const Backward& backward, Size microbatch) const;
+  void set_parameter_gradients(LayerCall<T>& call, const Backward& backward, Size microbatch,
+                               Size stack = 0) const;
   void clear_rest_of_unit(Size layer, Size microbatch) const;
 
   const StagePlan& stage_;

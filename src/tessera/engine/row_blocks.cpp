@@ -85,6 +85,7 @@ RowBlocks<T>::RowBlocks(const Plan& plan, Size rank)
     for (std::size_t p = 0; p < spec.parameters.size(); ++p)
       for (const char index : spec.kind->expression.parameters[p].indices)
         if (dimension_of(index) == "positions") layer.by_position = static_cast<int>(p);
+    layer.needs_samples = spec.kind->expression.whole.find('p') != std::string_view::npos;
   }
 }
 
@@ -93,7 +94,7 @@ template <class T>
 auto RowBlocks<T>::gradient(Size row, std::size_t p) const -> Vector<State> {
   const Vector<State>& sum = gradients_[p];
   if (sum.data() == nullptr || (row == 0 && in_place_)) return sum;
-  const Size first = (row - (in_place_ ? 1 : 0)) * elements_;
+  const Size first = (first_row_ + row - (in_place_ ? 1 : 0)) * elements_;
   return alias_vector(nodes_.data() + first + (sum.data() - gradients_[0].data()),
                       static_cast<Size>(sum.extent(0)));
 }
@@ -106,15 +107,18 @@ void RowBlocks<T>::add(Size to, Size from) const {
 }
 
 template <class T>
-void RowBlocks<T>::backward(Size index, const LayerCall<T>& call) {
+void RowBlocks<T>::backward(Size index, const LayerCall<T>& call, Size stack, Size stacks) {
   const Layer& layer = layers_[index];
   gradients_ = call.parameter_gradients;
   rows_ = std::max<Size>(1, layer.split.blocks_of(layer.split.part).count);
+  first_row_ = over_context_ ? stack * rows_ : 0;
   elements_ = layer.elements, by_position_ = layer.by_position;
   adds_ = call.add_parameter_gradients;
-  const bool in_blocks = layer.split.blocks > 1 || call.layer.share.blocks > 1;
-  in_place_ = !in_blocks || gradients_[0].data() == nullptr || (rows_ == 1 && !adds_);
-  if (!in_blocks || gradients_[0].data() == nullptr) return tessera::backward(call);
+  stacks_.resize(stacks), stacks_[stack] = gradients_;
+  const bool in_blocks = (layer.split.blocks > 1 || call.layer.share.blocks > 1) &&
+                         gradients_[0].data() != nullptr && !layer.needs_samples;
+  in_place_ = !in_blocks || (rows_ == 1 && !adds_ && (stacks == 1 || !over_context_));
+  if (!in_blocks) return tessera::backward(call);
   if (by_position_ >= 0) sum_samples(call);
   for (Size m = 0; m < rows_; ++m) sum_positions(layer.split, call, m);
   if (call.wants_input_gradients()) {  // last, for it may overwrite the gradient of the output
@@ -185,15 +189,18 @@ void RowBlocks<T>::sum_block(SplitPart split, const LayerCall<T>& call, Size m, 
 }
 
 template <class T>
-void RowBlocks<T>::reduce(const Communicator& ranks) const {
+void RowBlocks<T>::reduce(const Communicator& ranks) {
   ranks.all_reduce(in_place_ ? alias_vector(gradients_[0].data(), elements_)
-                             : alias_vector(nodes_.data(), rows_ * elements_));
-  finish();
+                             : alias_vector(nodes_.data(), (first_row_ + rows_) * elements_));
+  for (Size stack = 0; stack < static_cast<Size>(stacks_.size()); ++stack) {
+    gradients_ = stacks_[stack], first_row_ = stack * rows_;
+    finish();
+  }
 }
 
 /// Adds up the rows of nodes.
 template <class T>
-void RowBlocks<T>::finish() const {
+void RowBlocks<T>::finish() {
   for (Size step = 1; step < rows_; step *= 2)
     for (Size m = 0; m < rows_; m += 2 * step) add(m, m + step);
   for (std::size_t p = 0; !in_place_ && p < max_layer_parameters; ++p) {

@@ -23,36 +23,39 @@ class RowBlocks {
   /// Allocates the nodes of the trees.
   RowBlocks(const Plan& plan, Size rank);
 
-  /// Runs layer `index` of the model on a microbatch. Does not allocate. If the plan sums the
+  /// Runs layer `index` of the model on a microbatch, or on the samples of one of several ranks of
+  /// `expert` (LayerOperands::stacks()), in their order. Does not allocate. If the plan sums the
   /// gradients over `context`, they are not complete before reduce().
-  void backward(Size index, const LayerCall<T>& call);
+  void backward(Size index, const LayerCall<T>& call, Size stack = 0, Size stacks = 1);
 
   /// Completes the gradients of the layer that backward() ran last.
-  void reduce(const Communicator& ranks) const;
+  void reduce(const Communicator& ranks);
 
  private:
   struct Layer {
     SplitPart split{};     ///< gradient_blocks()
     Size elements = 0;     ///< of the gradients, with padding between them
     int by_position = -1;  ///< the parameter with an index of positions: a sum over samples only
+    bool needs_samples = false;  ///< a router: each rank of `context` has all positions
   };
   Vector<State> gradient(Size row, std::size_t p) const;
   void sum_samples(const LayerCall<T>& call) const;
   void sum_positions(const SplitPart& split, const LayerCall<T>& call, Size m) const;
   void sum_block(SplitPart split, const LayerCall<T>& call, Size m, Size b, Size row) const;
   void add(Size to, Size from) const;
-  void finish() const;
+  void finish();
 
   bool over_context_;
   std::vector<Layer> layers_;
   Vector<State> nodes_;
   Vector<State> gathered_;  ///< ScratchPlan::gathered_rows
-  // Of the layer that ran last. Row r of the nodes is that of its r-th block of rows or heads; open
-  // nodes of the trees over positions follow.
-  Size rows_ = 1, elements_ = 0;
+  // Of the layer that ran last. Row r of the nodes is that of its r-th block of rows or heads, from
+  // the first row of the stack on; open nodes of the trees over positions follow.
+  Size rows_ = 1, elements_ = 0, first_row_ = 0;
   int by_position_ = -1;
   bool in_place_ = true, adds_ = false;  ///< row 0 is the gradients themselves
   std::array<Vector<State>, max_layer_parameters> gradients_{};
+  std::vector<std::array<Vector<State>, max_layer_parameters>> stacks_{1};  ///< these of all
 };
 
 }  // namespace tessera

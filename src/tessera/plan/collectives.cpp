@@ -125,13 +125,15 @@ std::optional<ActionCall> call_of(const Action& action, Size microbatch, const P
                     move.phase);
       },
       [&](const ReduceScatter& move) {
-        return call(move.ranks, reduce_scatter, sizes.state.nodes * whole(move), input.state_type,
+        return call(move.ranks, reduce_scatter,
+                    sizes.state.buckets[move.bucket].nodes * whole(move), input.state_type,
                     "gradients", move.phase);
       },
       [&](const Reduce& move) {
-        return call(move.ranks, all_reduce,
-                    sizes.state.share_rows * sizes.state.gradient(move.bucket).count,
-                    input.state_type, "gradients", move.phase);
+        return call(
+            move.ranks, all_reduce,
+            sizes.state.buckets[move.bucket].share_rows * sizes.state.gradient(move.bucket).count,
+            input.state_type, "gradients", move.phase);
       },
       [&](const ReduceTied& move) {
         const bool has_unit = move.bucket >= 0;
@@ -147,7 +149,8 @@ std::optional<ActionCall> call_of(const Action& action, Size microbatch, const P
         const LayerSpec* const of = move.layer < 0 ? nullptr : &input.model.layers[move.layer];
         const Size elements =
             of != nullptr ? gradient_elements(stage.parameters, *of, move.layer) *
-                                gradient_rows(input, *of, plan.placements[move.layer], sizes.rank)
+                                gradient_rows(input, *of, plan.placements[move.layer], sizes.rank) *
+                                sizes.state.buckets[unit.bucket].stacks
             : in_fixed_order ? all.count
                              : sizes.state.owned_gradients(unit.bucket, all).count;
         Call rows =

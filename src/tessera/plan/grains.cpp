@@ -71,16 +71,21 @@ Range grains_at(const PlanInput& input, Range places) {
   return items_of(input.numerics.grains, input.batch_ranks(), places);
 }
 
-std::vector<std::vector<Range>> gradient_nodes(const PlanInput& input, AxisSet axes, Size rank) {
-  const MeshShape& mesh = input.mesh;
-  const AxisSet shards = shard_axes(input.strategy, mesh);
-  const Size shares = mesh.group_size(shards);
-  const bool is_first = (axes - shards).empty();
-  const Size first = is_first ? batch_coordinate(input, rank) / shares * shares : 0;
+std::vector<Range> nodes_over(const PlanInput& input, AxisSet axes, Size rank) {
+  std::vector<Size> places;
+  for (const Size of : input.mesh.group(axes, rank)) places.push_back(batch_coordinate(input, of));
+  std::sort(places.begin(), places.end());
+  std::vector<Range> nodes;
+  for (const Size place : places)
+    for (const Range& node : largest_nodes(grains_at(input, {place, 1}))) push_node(nodes, node);
+  return nodes;
+}
+
+std::vector<std::vector<Range>> gradient_nodes(const PlanInput& input, const BucketPlan& bucket,
+                                               AxisSet axes, Size rank) {
   std::vector<std::vector<Range>> nodes;
-  for (Size r = 0; r < mesh.group_size(axes); ++r)
-    nodes.push_back(largest_nodes(
-        grains_at(input, is_first ? Range{first + r, 1} : Range{r * shares, shares})));
+  for (const Size of : input.mesh.group(axes, rank))
+    nodes.push_back(nodes_over(input, bucket.added_before(input.mesh, axes), of));
   return nodes;
 }
 
@@ -128,6 +133,11 @@ Size BatchSamples::in(Size microbatch, AxisSet axes) const {
   Size samples = 0;
   for (const OfRank& of : of_ranks_) samples += part(of, microbatch).count;
   return samples;
+}
+
+Size BatchSamples::filled(Size microbatch) const {
+  return std::count_if(of_ranks_.begin(), of_ranks_.end(),
+                       [&](const OfRank& of) { return microbatch < of.parts; });
 }
 
 Size first_microbatch_samples(const PlanInput& input) {
@@ -210,9 +220,6 @@ Size gradient_rows(const PlanInput& input, const LayerSpec& layer,
 void set_grains(PlanInput& input) {
   const Numerics& numerics = input.numerics;
   if (!numerics.reproducible) return;
-  if (sums_of(input.model).routing > 0)
-    throw ConfigError("numerics.reproducible", "true",
-                      "needs model.transformer.experts = 0: experts sum in no fixed order");
   if (input.has_stages() && input.tied_layer() >= 0)
     throw ConfigError(
         "numerics.reproducible", "true",

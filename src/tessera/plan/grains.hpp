@@ -21,10 +21,14 @@ Size batch_coordinate(const PlanInput& input, Size rank);
 /// Returns the grains of the ranks with these places (batch_coordinate()): one run, because the
 /// grains are split over them as balanced as possible. With more ranks than grains some have none.
 Range grains_at(const PlanInput& input, Range places);
-/// Returns the nodes of the tree of grains that each rank of a sum of gradients over these axes
-/// contributes (TreeTerms). Ranks with different shares of a bucket add up first, each its own
-/// grains; then the replicas of a share add up what these have.
-std::vector<std::vector<Range>> gradient_nodes(const PlanInput& input, AxisSet axes, Size rank);
+/// Returns the largest nodes of the tree of the grains that the ranks along these axes have
+/// together.
+std::vector<Range> nodes_over(const PlanInput& input, AxisSet axes, Size rank);
+/// Returns the nodes that each rank of a sum of a bucket's gradients over `axes` contributes
+/// (TreeTerms). Ranks with different shares of a bucket add up first; then the replicas of a share
+/// add up what these have. A rank with experts has the grains of all ranks along `expert`.
+std::vector<std::vector<Range>> gradient_nodes(const PlanInput& input, const BucketPlan& bucket,
+                                               AxisSet axes, Size rank);
 
 /// Returns the samples that `rank` computes in a batch of `batch` samples: a balanced split along
 /// one batch axis after the other, or whole grains.
@@ -48,6 +52,8 @@ class BatchSamples {
   /// tensor has the samples of all ranks along the other axes of the batch; they are no range of
   /// the batch's samples.
   Size in(Size microbatch, AxisSet axes) const;
+  /// Returns the ranks that have a microbatch, the first ones of those that exchange samples.
+  Size filled(Size microbatch) const;
   /// The samples of a rank, and the number of microbatches that it splits them into.
   struct OfRank {
     Size samples, parts;

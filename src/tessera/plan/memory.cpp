@@ -50,18 +50,22 @@ ScratchPlan plan_scratch(const Plan& plan, Size rank) {
       const Size samples = most_samples.in(0, sample_axes(mesh, plan.placements[l]));
       raise(scratch.layers, layer.kind->scratch(layer, samples));
       if (input.numerics.reproducible) {
-        const Size rows = gradient_rows(input, whole, plan.placements[l], 0);
+        const bool has_stacks = input.sums_positions_first() && layer.experts() > 0;
+        const Size rows = gradient_rows(input, whole, plan.placements[l], 0) *
+                          (has_stacks ? mesh.size_of("expert") : 1);
         const bool in_place = rows == 1 && l != input.tied_layer();
         raise(scratch.gradient_nodes, ((in_place ? 0 : rows) + tree_levels(layer.share.blocks)) *
                                           gradient_elements(plan.stage(rank).parameters, whole, l));
         raise(scratch.gathered_rows, gathered_elements(input, layer, samples));
         const LayerBlocks sums = layer_blocks(input, whole, plan.placements[l], rank);
         const Size blocks = std::max(sums.in.own.count, sums.out.own.count);
-        if (whole.kind->sums_in_blocks && !whole.groups.name.empty() && blocks > 1)
+        const std::vector<GemmShape> products = products_of(layer, samples);
+        if (whole.kind->sums_in_blocks && !whole.groups.name.empty() && !products.empty() &&
+            blocks > 1)
           raise(scratch.products.nodes,
                 (tree_levels(blocks) + 1) *
                     std::max(layer.positions_of(0) * layer.in(), layer.positions() * layer.out()));
-        for (const GemmShape& product : products_of(layer, samples))
+        for (const GemmShape& product : products)
           raise(scratch.products, fixed_order_scratch(product.m, product.n, product.k,
                                                       rounds || input.has_copies(), blocks));
       } else if (rounds || input.emulates_products()) {

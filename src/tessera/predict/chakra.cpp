@@ -46,8 +46,7 @@ class CallGroups {
                number = first_.at({mesh_.group_name(axes), of_ends}) + first;
     std::vector<Size>& ranks = used[std::to_string(number)];
     if (!ranks.empty()) return number;
-    for (Size one = first; one < mesh_.num_ranks(); ++one)
-      if (mesh_.first_of_group(axes, one) == first) ranks.push_back(one);
+    ranks = mesh_.group(axes, rank);
     if (of_ends) ranks = {ranks.front(), ranks.back()};
     return number;
   }

@@ -216,9 +216,10 @@ class WorkLister {
     const PlanInput& input = plan_.input;
     if (!input.sums_microbatches_in_tree() || layer.num_parameters() == 0) return;
     Size joins = 0;
-    const Range grains = state().grains;
-    if (microbatch_ < grains.count)
-      join_rows(grains.begin, {grains.begin + microbatch_, 1}, [&](Size, Size) { ++joins; });
+    for (const Range& grains :
+         layer.experts() > 0 ? state().grains_of_experts : std::vector<Range>{state().grains})
+      if (microbatch_ < grains.count)
+        join_rows(grains.begin, {grains.begin + microbatch_, 1}, [&](Size, Size) { ++joins; });
     kernel(3 * joins, layer.num_parameters());
   }
 

@@ -233,6 +233,15 @@ Size MeshShape::first_of_group(AxisSet axes, Size rank) const {
   return rank;
 }
 
+std::vector<Size> MeshShape::group(AxisSet axes, Size rank) const {
+  std::vector<Size> ranks{first_of_group(axes, rank)};
+  for (const std::size_t a : axes)
+    for (std::size_t n = ranks.size(), i = 0; i < n * (axis(a).size - 1); ++i)
+      ranks.push_back(ranks[i] + stride(a));
+  std::sort(ranks.begin(), ranks.end());
+  return ranks;
+}
+
 Size MeshShape::group_below(AxisSet axes, Size rank) const {
   Size below = 0, inner = group_size(axes);
   std::vector<std::size_t> outermost_first;

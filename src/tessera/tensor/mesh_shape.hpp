@@ -104,6 +104,8 @@ class MeshShape {
   Size rank_at(std::string_view axis, Size coordinate) const;
   /// Returns the lowest rank of a rank's group over several axes.
   Size first_of_group(AxisSet axes, Size rank) const;
+  /// Returns the ranks of that group, ascending.
+  std::vector<Size> group(AxisSet axes, Size rank) const;
   /// Returns how many ranks in the group of rank 0 are less than `rank`.
   Size group_below(AxisSet axes, Size rank) const;
 

@@ -6,7 +6,8 @@ namespace tessera {
 Split split_of(const Shape& block, Placement shard, Size parts) {
   return {.units = block[static_cast<std::size_t>(shard.dim())],
           .parts = parts,
-          .blocks = shard.blocks()};
+          .blocks = shard.blocks(),
+          .filled = shard.filled()};
 }
 
 Shape part_of(Shape block, Placement shard, Size parts, Size part) {

@@ -15,7 +15,7 @@ void combine_forward(const LayerCall<T>& call) {
   });
 }
 
-/// dgate = x dy for the experts of a row, and 0 for the others.
+/// dgate = x dy for the experts of a row, and -0 for the others, which other ranks may add.
 template <class T, class G>
 void gate_gradients(const detail::ExpertSlots& slots, const Matrix<const T>& x,
                     const Matrix<const T>& dy, const Matrix<G>& dgates) {
@@ -29,7 +29,7 @@ void gate_gradients(const detail::ExpertSlots& slots, const Matrix<const T>& x,
         const T* const above = gradients + row.number * width;
         G* const to = out + row.number * slots.experts;
         const auto places = slots.of(row.number);
-        row.for_each(slots.experts, [=](Size e) { to[e] = Math(0); });
+        row.for_each(slots.experts, [=](Size e) { to[e] = Math(-0.0); });
         row.wait();
         for (Size i = 0; i < places.count; ++i) {
           const T* const from = filled + places.begin[i];
@@ -64,6 +64,7 @@ constexpr LayerKind combine_kind{
           return detail::slots_functions(layer, {1, 4});
         },
     .scratch = detail::slots_scratch,
+    .sums_in_blocks = true,
     .reads_inputs = always,
     .forward = [](const auto& call) { combine_forward(call); },
     .backward = [](const auto& call) { combine_backward(call); }};

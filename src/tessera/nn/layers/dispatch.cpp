@@ -35,6 +35,7 @@ constexpr LayerKind dispatch_kind{
           return detail::slots_functions(layer, {1, 1});
         },
     .scratch = detail::slots_scratch,
+    .sums_in_blocks = true,
     .reads_inputs = always,
     .forward = [](const auto& call) { dispatch_forward(call); },
     .backward = [](const auto& call) { dispatch_backward(call); }};

@@ -2,6 +2,7 @@
 // Experts in kernels, and their slots, which dispatch() fills and combine() reads.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <map>
 #include <string>
@@ -16,17 +17,38 @@ namespace tessera::detail {
 
 /// The slots of a rank's microbatch: a matrix (samples capacity, own width) with the rows of a
 /// sample's slots below each other and the columns of its own experts side by side. Ranks of
-/// `context` share slots as they share positions (SharedRows), in one run each.
+/// `context` share slots as they share positions (SharedRows); in no fixed order, in one run each.
 struct ExpertSlots {
   const std::int32_t* numbers;  ///< (rows, experts); negative if the expert does not take the row
   Size experts, first, own;     ///< all experts; the rank's own ones
   SharedRows rows;              ///< of the gates
   Size capacity, width;
+  Size blocks;  ///< of the experts (Split::blocks), whose sums are added in a tree
 
   /// The experts that take a position, and the elements at which their slots for it begin.
   struct Places {
     Size count = 0;
     Size expert[max_choices], begin[max_choices];
+    Size block[max_choices];  ///< of experts, counted from the first of all
+
+    /// Sums term(i) over the slots: those of a block in their order, then blocks in pairs
+    /// (pair_tree.hpp). No slot is -0.
+    template <class Math, class F>
+    KOKKOS_INLINE_FUNCTION Math sum(const F& term) const {
+      Math sums[max_choices] = {Math(-0.0)};
+      Size of[max_choices], left = count;
+      for (Size i = 0; i < count; ++i) sums[i] = term(i), of[i] = block[i];
+      for (int level = 0; left > 1; ++level) {
+        Size n = 0;
+        for (Size i = 1; i < left; ++i)
+          if (of[i] >> level == of[n] >> level)
+            sums[n] += sums[i];
+          else
+            sums[++n] = sums[i], of[n] = of[i];
+        left = n + 1;
+      }
+      return sums[0];
+    }
   };
   /// `row`: of the rank's own ones.
   KOKKOS_INLINE_FUNCTION Places of(Size row) const {
@@ -36,6 +58,7 @@ struct ExpertSlots {
       const Size number = numbers[gate_row * experts + e];
       if (number < 0) continue;
       places.expert[places.count] = e;
+      places.block[places.count] = e * blocks / experts;
       places.begin[places.count++] = (slot(sample, number) * own + e - first) * width;
     }
     return places;
@@ -49,11 +72,12 @@ struct ExpertSlots {
   KOKKOS_INLINE_FUNCTION Size slot(Size sample, Size number) const {
     const Size ways = rows.share.parts;
     if (ways == 1) return sample * capacity + number;  // divisions take long
-    const Size base = capacity / ways, larger = capacity % ways;
-    const Size part = number < larger * (base + 1) ? number / (base + 1)
-                                                   : larger + (number - larger * (base + 1)) / base;
-    const Range held = balanced_split(capacity, ways, part);
-    return rows.samples * held.begin + sample * held.count + number - held.begin;
+    // Without blocks, parts are one run each.
+    const Split slots{capacity, ways, 1, rows.share.blocks > 0, rows.share.blocks};
+    Size part = 0, row = -1;
+    while ((row = OwnRuns(SplitPart{slots, part}).row_of(number)) < 0) ++part;
+    const Range held = slots.place(part);
+    return rows.samples * held.begin + sample * held.count + row;
   }
 };
 
@@ -121,7 +145,9 @@ ExpertSlots slots_of(const LayerCall<T>& call) {
   for_each("tessera::number_slots"_label, call.samples * SomeExperts::parts(experts),
            NumberSlots<T>{call.inputs[1].data(), numbers, experts, capacity, rows},
            slots_scratch(layer, call.samples));
-  return {numbers, experts, own.begin, own.count, rows, capacity, layer.size("c")};
+  const Size blocks = std::max(call.blocks.in.n > 0 ? call.blocks.in.blocks : 1,
+                               call.blocks.out.n > 0 ? call.blocks.out.blocks : 1);
+  return {numbers, experts, own.begin, own.count, rows, capacity, layer.size("c"), blocks};
 }
 
 /// Returns LayerKind::functions of kernels that search the slots of each row, and sum over it, so
@@ -131,14 +157,14 @@ inline LayerFunctions slots_functions(const LayerSpec& layer, PassCount sums) {
   return {.row_sums = {sums.forward * rows, sums.backward * rows}};
 }
 
-/// Copies `rows` to their slots, times `gates` unless that is null, and fills the others with
-/// zeros.
+/// Copies `rows` to their slots, times `gates` unless that is null, and fills the others with -0,
+/// which ranks of `context` add to the slots of others.
 template <class T, class Y>
 void fill_slots(const std::string& label, const ExpertSlots& slots, const Matrix<const T>& rows,
                 const T* gates, const Matrix<Y>& filled) {
   using Math = StateOf<T>;
   Kokkos::deep_copy(ExecSpace(), alias_vector(filled.data(), static_cast<Size>(filled.span())),
-                    Y(0));
+                    Y(-0.0));
   const Size width = slots.width;
   const T* const all = rows.data();
   Y* const out = filled.data();
@@ -176,9 +202,8 @@ void sum_slots(const std::string& label, const ExpertSlots& slots, const Matrix<
           return row.for_each(width, [=](Size j) { to[j] = of_a * a[j] + of_b * b[j]; });
         }
         row.for_each(width, [=](Size j) {
-          Math sum = 0;
-          for (Size i = 0; i < places.count; ++i) sum += gate_of(i) * from[places.begin[i] + j];
-          to[j] = sum;
+          to[j] = places.template sum<Math>(
+              [=](Size i) { return gate_of(i) * from[places.begin[i] + j]; });
         });
       });
 }

@@ -201,17 +201,20 @@ void add_counts(const RoutingNumbers<Math>& numbers, Size samples, double* sums)
       samples * experts);
 }
 
-/// Writes the z-loss of all rows.
+/// Writes the z-loss of all rows, in the order of positions.
 template <class Math>
-void write_z_loss(const RoutingNumbers<Math>& numbers, Size rows, double weight, double* loss) {
+void write_z_loss(const RoutingNumbers<Math>& numbers, const detail::SharedRows& rows,
+                  double weight, double* loss) {
   const Math* const log_sum = numbers.log_sum;
   sum_each(
-      "tessera::route_z_loss"_label, rows,
-      KOKKOS_LAMBDA(Size row, double& sum) {
-        const double each = log_sum[row];
-        sum += weight * (each * each);
+      "tessera::route_z_loss"_label, rows.samples,
+      KOKKOS_LAMBDA(Size sample, double& sum) {
+        rows.for_each_position(sample, [&](Size row) {
+          const double each = log_sum[row];
+          sum += weight * (each * each);
+        });
       },
-      Kokkos::View<double, Kokkos::LayoutRight, MemSpace>(loss));
+      Kokkos::View<double, Kokkos::LayoutRight, MemSpace>(loss), rows.samples * numbers.positions);
 }
 
 template <class T>
@@ -233,8 +236,7 @@ void route_forward(const LayerCall<T>& call) {
         "tessera::route_admit"_label, parts,
         KOKKOS_LAMBDA(Size i, double& sum) { sum += admit(i); },
         Kokkos::View<double, Kokkos::LayoutRight, MemSpace>(call.batch.loss), work);
-    write_z_loss(numbers, call.samples * numbers.positions, layer.get<Routing>().z_weight,
-                 call.batch.loss + 1);
+    write_z_loss(numbers, admit.rows, layer.get<Routing>().z_weight, call.batch.loss + 1);
   }
   if (call.batch.routing != nullptr) add_counts(numbers, call.samples, call.batch.routing);
 }

@@ -19,7 +19,8 @@ inline SplitPart share_of(const LayerSpec& layer, Size positions) {
 struct OwnRuns {
   Range first, second;
 
-  explicit OwnRuns(const SplitPart& share) : first(share.own_run(0)), second(share.own_run(1)) {
+  KOKKOS_INLINE_FUNCTION explicit OwnRuns(const SplitPart& share)
+      : first(share.own_run(0)), second(share.own_run(1)) {
     if (first.end() != second.begin) return;
     first.count += second.count;
     second = {};

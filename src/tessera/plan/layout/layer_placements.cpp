@@ -138,7 +138,9 @@ LayerSpec local_layer(const PlanInput& input, LayerSpec layer, const LayerPlacem
                       Size rank, AxisSet axes) {
   const MeshShape& mesh = input.mesh;
   const Size positions = std::max(layer.positions_of(0), layer.positions());
-  const Size blocks = input.position_blocks(positions);
+  // Slots have the blocks of positions, some of which may be empty.
+  const Size blocks =
+      input.position_blocks(layer.experts() > 0 ? input.model.output_positions() : positions);
   layer.share = {{positions, 1, 1, blocks > 0, blocks}};
   // `model` cuts first: it is the last of the axes.
   for (std::size_t a = mesh_axes.size(); a-- > 0;) {
@@ -146,14 +148,16 @@ LayerSpec local_layer(const PlanInput& input, LayerSpec layer, const LayerPlacem
     const auto axis = mesh.find(name);
     if (!axis || !axes.contains(*axis) || mesh.size_of(name) == 1) continue;
     const Size ranks = mesh.size_of(name), own = mesh.coordinate(rank, name);
-    if (mesh_axes[a].splits("positions")) layer.share = input.context_share(positions, rank);
+    if (mesh_axes[a].splits("positions"))
+      layer.share = input.context_share(positions, rank), layer.share.blocks = blocks;
     const Layout& along = placements.axes[a];
     for (const char index : along.split) {
       const Size all = layer.part(index).count, units = along.units > 0 ? along.units : all;
       const SplitPart even{
           {units, ranks / along.repeats, units > 0 ? all / units : 1, false, along.blocks},
           own / along.repeats};
-      cut_index(layer, index, along, dimension_of(index) == "positions" ? layer.share : even);
+      const std::string_view of = dimension_of(index);
+      cut_index(layer, index, along, of == "positions" || of == "slots" ? layer.share : even);
     }
     if (along.repeats > 1)
       cut_index(layer, 'u', along, {{layer.part('u').count, along.repeats}, own % along.repeats});

@@ -133,9 +133,11 @@ RankGroups<std::vector<Size>> group_alike(const Plan& plan, bool with_norm) {
                {input.mesh.coordinate(rank, "context"), plan.batch_samples(rank).count,
                 plan.data_samples(rank), plan.data_samples(rank, input.validation_samples)});
     const StatePlan state = plan.state(rank);
-    key.insert(key.end(), {state.nodes, state.share_rows, state.gradient_rows});
-    for (Size grain = 1; grain <= state.grains.count; ++grain) key.push_back(state.row_of(grain));
-    for (const BucketPlace& bucket : state.buckets) key.push_back(bucket.share.count);
+    key.push_back(state.gradient_rows);
+    for (const Range& run : state.grains_of_experts)
+      for (Size n = 1; n <= run.count; ++n) key.push_back(nodes_in({run.begin, n}));
+    for (const BucketPlace& bucket : state.buckets)
+      key.insert(key.end(), {bucket.share.count, bucket.nodes, bucket.share_rows});
     for (const UnitPlan& unit : plan.stage(rank).parameters.units)
       key.push_back(state.owned_gradients(unit.bucket, unit.partial_gradients).count);
     Size counted = 0;

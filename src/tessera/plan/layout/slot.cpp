@@ -16,7 +16,7 @@ Shape local_shape(const Slot& slot, Size samples, const MeshShape& mesh, Size ra
 }
 
 MovedBlock moved_block(const Slot& from, const Slot& to, std::size_t axis, Size samples,
-                       const MeshShape& mesh, Size rank) {
+                       Size filled, const MeshShape& mesh, Size rank) {
   const Shape all = local_shape(from, samples, mesh, rank, axis);
   const std::size_t columns = all.size() - 1;
   Shape shape{all[0], columns == 2 ? all[1] : 1, all[columns], 1};
@@ -30,12 +30,14 @@ MovedBlock moved_block(const Slot& from, const Slot& to, std::size_t axis, Size 
       else if (cut.dimension == 1)
         std::swap(shape[0], shape[1]);
     }
-  const auto in_block = [&](Placement placement) {
+  const auto in_block = [&](const Slot& slot) {
+    const Placement placement = slot.placements[axis];
     if (!placement.is_shard()) return placement;
     return Placement::shard(placement.is_shard(static_cast<int>(columns)) ? 2 : 0)
-        .in_blocks(placement.blocks());
+        .in_blocks(placement.blocks())
+        .on_first(slot.sample_axes.contains(axis) ? filled : 0);
   };
-  return {in_block(from.placements[axis]), in_block(to.placements[axis]), std::move(shape)};
+  return {in_block(from), in_block(to), std::move(shape)};
 }
 
 }  // namespace tessera

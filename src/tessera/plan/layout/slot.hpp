@@ -64,9 +64,10 @@ struct MovedBlock {
 
 /// Returns the block of a move from one tensor to another. Its dimensions are sample, position,
 /// column and, where experts move, the columns of an expert. What `context` splits lies rank after
-/// rank, so positions come before samples.
+/// rank, so positions come before samples. If the axis splits samples, its first `filled` ranks
+/// have some (Split::filled).
 MovedBlock moved_block(const Slot& from, const Slot& to, std::size_t axis, Size samples,
-                       const MeshShape& mesh, Size rank);
+                       Size filled, const MeshShape& mesh, Size rank);
 
 /// Returns what a call with this tensor moves: "activations" or "activation gradients".
 inline std::string_view content_of(const Slot& slot) {

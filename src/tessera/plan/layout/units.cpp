@@ -169,24 +169,43 @@ void place(ParameterLayout& plan) {
 }
 
 /// Plans the rows of gradients whose sums have a fixed order.
-void plan_rows(StatePlan& state, const PlanInput& input, Size rank) {
-  const Size place = batch_coordinate(input, rank),
-             shares = input.mesh.group_size(shard_axes(input.strategy, input.mesh));
-  state.grains = grains_at(input, {place, 1});
-  state.nodes = nodes_in(state.grains);
-  state.share_rows = nodes_in(grains_at(input, {place / shares * shares, shares}));
-  if (!state.sharding.gradients) state.gradient_rows = std::max<Size>(1, state.share_rows);
-  for (Size m = 0; m < input.microbatches; ++m)
-    state.gradient_rows = std::max(state.gradient_rows, state.row_of(m) + 1);
+void plan_rows(StatePlan& state, const PlanInput& input, const std::vector<BucketPlan>& buckets,
+               Size rank) {
+  const MeshShape& mesh = input.mesh;
+  const Size own = mesh.coordinate(rank, "expert"), first = rank - mesh.rank_at("expert", own);
+  for (Size e = 0; e < mesh.size_of("expert"); ++e)
+    state.grains_of_experts.push_back(
+        grains_at(input, {batch_coordinate(input, first + mesh.rank_at("expert", e)), 1}));
+  state.grains = state.grains_of_experts[own];
+  state.microbatches = input.microbatches;
+  for (const Range& run : state.grains_of_experts)
+    for (Size m = 0; m < input.microbatches; ++m)
+      state.stack_rows =
+          std::max(state.stack_rows, nodes_in({run.begin, std::min(m, run.count)}) + 1);
+  const auto rows_over = [&](AxisSet axes) {
+    return static_cast<Size>(nodes_over(input, axes, rank).size());
+  };
+  for (std::size_t b = 0; b < buckets.size(); ++b) {
+    BucketPlace& place = state.buckets[b];
+    const AxisSet before = buckets[b].added_before(mesh, buckets[b].shares.axes);
+    place.stacks = mesh.group_size(before);
+    place.nodes = rows_over(before);
+    place.share_rows = rows_over(before | buckets[b].shares.axes);
+    const Size stacks = place.stacks * state.stack_rows;
+    state.gradient_rows =
+        std::max({state.gradient_rows, stacks, state.sharding.gradients ? 1 : place.share_rows});
+  }
 }
 
-/// Returns the rows that a rank receives in a reduce-scatter over these axes.
-Size rows_of_others(const StatePlan& state, const PlanInput& input, AxisSet axes, Size rank) {
+/// Returns the rows of a bucket that a rank receives in a reduce-scatter.
+Size rows_of_others(const BucketPlace& place, const PlanInput& input, const BucketPlan& bucket,
+                    Size rank) {
+  const AxisSet axes = bucket.shares.axes;
   Size rows = 0;
   if (input.numerics.reproducible)
-    for (const auto& nodes : gradient_nodes(input, axes, rank))
+    for (const auto& nodes : gradient_nodes(input, bucket, axes, rank))
       rows += static_cast<Size>(nodes.size());
-  return std::max(rows - state.nodes, input.mesh.group_size(axes) - 1);
+  return std::max(rows - place.nodes, input.mesh.group_size(axes) - 1);
 }
 
 }  // namespace
@@ -236,7 +255,6 @@ StatePlan plan_state(const PlanInput& input, const std::vector<BucketPlan>& buck
   state.sharding = sharding_on(input.strategy, input.mesh);
   state.reduces_every_microbatch = input.reduces_every_microbatch();
   state.has_copies = input.has_copies();
-  if (input.numerics.reproducible) plan_rows(state, input, rank);
   Size largest_share = 0;
   for (const BucketPlan& bucket : buckets) {
     BucketPlace place;
@@ -249,6 +267,7 @@ StatePlan plan_state(const PlanInput& input, const std::vector<BucketPlan>& buck
     largest_share = std::max(largest_share, place.share.count);
     state.buckets.push_back(place);
   }
+  if (input.numerics.reproducible) plan_rows(state, input, buckets, rank);
   if (state.sharding.parameters) {
     const bool keeps = !input.reshard_after_forward || input.has_stages();
     const Size alive = keeps ? all_buckets : input.prefetch ? 2 : 1;
@@ -259,8 +278,9 @@ StatePlan plan_state(const PlanInput& input, const std::vector<BucketPlan>& buck
       const AxisSet axes = buckets[b].shares.axes;
       if (reduce_scatter_scratch(place.whole.count, place.share.count, input.mesh.group_size(axes),
                                  input.state_type) > 0)
-        state.scatter_scratch = std::max(
-            state.scatter_scratch, rows_of_others(state, input, axes, rank) * place.share.count);
+        state.scatter_scratch =
+            std::max(state.scatter_scratch,
+                     rows_of_others(place, input, buckets[b], rank) * place.share.count);
     }
   if (state.sharding.gradients) {
     const bool keeps = input.has_stages() || input.sums_microbatches_in_tree();

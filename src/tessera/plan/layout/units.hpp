@@ -2,6 +2,7 @@
 #pragma once
 
 #include <algorithm>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -72,6 +73,11 @@ struct BucketPlan {
   AxisSet summed_before{};  ///< axes over which each microbatch sums (sums_positions_first())
   /// Returns the axes of the ranks that sum their shares.
   AxisSet summing() const { return replicas() - summed_before; }
+  /// Returns the axes over which gradients are complete before their sum over `axes`: `expert`, if
+  /// it splits the parameters, and those of the shares, if replicas sum these.
+  AxisSet added_before(const MeshShape& mesh, AxisSet axes) const {
+    return (batch_axes(mesh) - sums) | (axes == shares.axes ? AxisSet() : shares.axes);
+  }
 };
 
 /// The parameters of the layers of a stage, in order. A unit is a run of parameters, and a bucket
@@ -97,6 +103,10 @@ struct BucketPlace {
   Size share_begin = 0;     ///< start of the share in a flat buffer of shares
   Size gathered_begin = 0;  ///< start in the buffer of gathered parameters
   Size gradient_begin = 0;  ///< start in the buffer of whole gradients
+  // If sums have a fixed order:
+  Size stacks = 1;      ///< of rows of gradients: one for each rank whose samples reach the bucket
+  Size nodes = 1;       ///< rows that the rank has at the end of a step
+  Size share_rows = 1;  ///< the same of the sum over the ranks with the other shares
 };
 
 /// The sizes of the buffers of parameters, gradients and moments on a rank, in elements.
@@ -113,11 +123,12 @@ struct StatePlan {
   bool reduces_every_microbatch = false;  ///< PlanInput::reduces_every_microbatch()
   bool has_copies = false;                ///< PlanInput::has_copies()
   std::vector<BucketPlace> buckets;
-  Size whole = 0;             ///< elements of all buckets
-  Range grains{};             ///< of the rank, if sums have a fixed order
-  Size gradient_rows = 1;     ///< rows of whole gradients: the stack of a tree of sums
-  Size nodes = 1;             ///< of them, those that the rank has at the end of a step
-  Size share_rows = 1;        ///< the same of the sum over the ranks with the other shares
+  Size whole = 0;                          ///< elements of all buckets
+  Range grains{};                          ///< of the rank, if sums have a fixed order
+  std::vector<Range> grains_of_experts{};  ///< those of all ranks along `expert`
+  Size microbatches = 1;
+  Size stack_rows = 1;        ///< rows of a stack of a tree of sums
+  Size gradient_rows = 1;     ///< rows of whole gradients: one or several stacks
   Size shares = 0;            ///< elements of all shares
   Size gathered = 0;          ///< buffer of gathered parameters
   Size bucket_gradients = 0;  ///< buffer of whole gradients
@@ -134,14 +145,22 @@ struct StatePlan {
   Size moments() const { return sharding.moments ? shares : whole; }
   /// Returns the number of rows of gradients().
   Size rows_of_gradients() const {
-    return sharding.gradients ? std::max<Size>(1, share_rows) : gradient_rows;
+    Size rows = sharding.gradients ? 1 : gradient_rows;
+    for (const BucketPlace& bucket : buckets) rows = std::max(rows, bucket.share_rows);
+    return rows;
   }
   /// Returns the number of elements of a row of whole gradients.
   Size whole_gradients() const { return sharding.gradients ? bucket_gradients : whole; }
-  /// Returns the row of the gradients of a microbatch: on top of those before it. The rank adds no
+  /// Returns the runs of grains whose gradients a bucket has, one for each stack.
+  std::span<const Range> runs_of(Size bucket) const {
+    if (buckets[bucket].stacks > 1) return grains_of_experts;
+    return {&grains, 1};
+  }
+  /// Returns the row of the gradients of a microbatch: on top of those before it. A run adds no
   /// more microbatches than it has grains.
-  Size row_of(Size microbatch) const {
-    return nodes_in({grains.begin, std::min(microbatch, grains.count)});
+  Size row_of(Size microbatch, Size bucket, Size stack) const {
+    const Range& run = runs_of(bucket)[stack];
+    return stack * stack_rows + nodes_in({run.begin, std::min(microbatch, run.count)});
   }
   /// Returns the place of `part`, elements of a bucket, in a flat buffer of shares (`in_shares`) or
   /// of whole buckets. With shares, it is the place of the elements in the rank's share, and {0, 0}
