@@ -365,7 +365,7 @@ void randomize_numerics(Random& random, Experiment& setup) {
     return;
   }
   EXPECT_TRUE(begins_with_one_of(
-      wrong, {"numerics.reproducible = true: needs model.transformer.", "numerics.model_grains",
+      wrong, {"numerics.reproducible = true: needs model.transformer.tied", "numerics.model_grains",
               "distributed.sequence_parallel", "model.transformer.kv_heads"}))
       << wrong;
 }
