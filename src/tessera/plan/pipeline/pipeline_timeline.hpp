@@ -28,8 +28,8 @@ struct TimedPass {
 struct PipelineTimeline {
   std::vector<std::vector<TimedPass>> stages;
   double makespan = 0;  ///< the end of the last pass
-  /// The fraction of the makespan in which a stage waits, averaged over stages. SCHEDULES.md has the
-  /// closed forms for messages that take no time.
+  /// The fraction of the makespan in which a stage waits, averaged over stages. SCHEDULES.md has
+  /// the closed forms for messages that take no time.
   double bubble = 0;
 };
 
