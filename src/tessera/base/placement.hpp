@@ -44,8 +44,8 @@ class Placement {
   constexpr Size blocks() const { return blocks_; }
   constexpr Size filled() const { return filled_; }
 
-  /// Return the same placement of another dimension, in units, on every `repeats` ranks, in blocks,
-  /// or on the first ranks only.
+  /// Return the same placement of another dimension, in units, on every `repeats` ranks, or in
+  /// blocks, perhaps on the first ranks only.
   constexpr Placement of_dim(int dim) const {
     Placement placement = *this;
     placement.dim_ = dim;
@@ -61,14 +61,9 @@ class Placement {
     placement.repeats_ = repeats;
     return placement;
   }
-  constexpr Placement in_blocks(Size blocks) const {
+  constexpr Placement in_blocks(Size blocks, Size filled = 0) const {
     Placement placement = *this;
-    placement.blocks_ = blocks;
-    return placement;
-  }
-  constexpr Placement on_first(Size ranks) const {
-    Placement placement = *this;
-    placement.filled_ = ranks;
+    placement.blocks_ = blocks, placement.filled_ = filled;
     return placement;
   }
 

@@ -108,15 +108,11 @@ BatchSamples::BatchSamples(const PlanInput& input, Size batch, Size rank)
       microbatches_(input.microbatches),
       own_(static_cast<std::size_t>(input.mesh.coordinate(rank, "expert"))),
       batch_axes_(batch_axes(input.mesh)) {
-  const MeshShape& mesh = input.mesh;
-  const Size first = rank - mesh.rank_at("expert", mesh.coordinate(rank, "expert"));
-  for (Size e = 0; e < mesh.size_of("expert"); ++e) {
-    const Size other = first + mesh.rank_at("expert", e);
+  for (const Size other : input.mesh.group(input.mesh.axes_named({"expert"}), rank))
     of_ranks_.push_back({batch_share(input, batch, other).count,
                          input.numerics.reproducible
                              ? grains_at(input, {batch_coordinate(input, other), 1}).count
                              : microbatches_});
-  }
 }
 
 std::vector<Size> BatchSamples::changes() const {

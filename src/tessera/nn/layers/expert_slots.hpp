@@ -36,6 +36,10 @@ struct ExpertSlots {
     template <class Math, class F>
     KOKKOS_INLINE_FUNCTION Math sum(const F& term) const {
       Math sums[max_choices] = {Math(-0.0)};
+      if (count == 0 || block[0] == block[count - 1]) {
+        for (Size i = 0; i < count; ++i) sums[0] += term(i);
+        return sums[0];
+      }
       Size of[max_choices], left = count;
       for (Size i = 0; i < count; ++i) sums[i] = term(i), of[i] = block[i];
       for (int level = 0; left > 1; ++level) {
@@ -145,8 +149,7 @@ ExpertSlots slots_of(const LayerCall<T>& call) {
   for_each("tessera::number_slots"_label, call.samples * SomeExperts::parts(experts),
            NumberSlots<T>{call.inputs[1].data(), numbers, experts, capacity, rows},
            slots_scratch(layer, call.samples));
-  const Size blocks = std::max(call.blocks.in.n > 0 ? call.blocks.in.blocks : 1,
-                               call.blocks.out.n > 0 ? call.blocks.out.blocks : 1);
+  const Size blocks = std::max(call.blocks.in.blocks, call.blocks.out.blocks);
   return {numbers, experts, own.begin, own.count, rows, capacity, layer.size("c"), blocks};
 }
 

@@ -34,8 +34,7 @@ MovedBlock moved_block(const Slot& from, const Slot& to, std::size_t axis, Size 
     const Placement placement = slot.placements[axis];
     if (!placement.is_shard()) return placement;
     return Placement::shard(placement.is_shard(static_cast<int>(columns)) ? 2 : 0)
-        .in_blocks(placement.blocks())
-        .on_first(slot.sample_axes.contains(axis) ? filled : 0);
+        .in_blocks(placement.blocks(), slot.sample_axes.contains(axis) ? filled : 0);
   };
   return {in_block(from), in_block(to), std::move(shape)};
 }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <map>
 #include <set>
 #include <utility>
 
@@ -172,18 +173,19 @@ void place(ParameterLayout& plan) {
 void plan_rows(StatePlan& state, const PlanInput& input, const std::vector<BucketPlan>& buckets,
                Size rank) {
   const MeshShape& mesh = input.mesh;
-  const Size own = mesh.coordinate(rank, "expert"), first = rank - mesh.rank_at("expert", own);
-  for (Size e = 0; e < mesh.size_of("expert"); ++e)
-    state.grains_of_experts.push_back(
-        grains_at(input, {batch_coordinate(input, first + mesh.rank_at("expert", e)), 1}));
-  state.grains = state.grains_of_experts[own];
+  for (const Size of : mesh.group(mesh.axes_named({"expert"}), rank))
+    state.grains_of_experts.push_back(grains_at(input, {batch_coordinate(input, of), 1}));
+  state.grains = grains_at(input, {batch_coordinate(input, rank), 1});
   state.microbatches = input.microbatches;
   for (const Range& run : state.grains_of_experts)
     for (Size m = 0; m < input.microbatches; ++m)
       state.stack_rows =
           std::max(state.stack_rows, nodes_in({run.begin, std::min(m, run.count)}) + 1);
+  std::map<AxisSet, Size> rows;
   const auto rows_over = [&](AxisSet axes) {
-    return static_cast<Size>(nodes_over(input, axes, rank).size());
+    const auto [found, is_new] = rows.try_emplace(axes, 0);
+    if (is_new) found->second = static_cast<Size>(nodes_over(input, axes, rank).size());
+    return found->second;
   };
   for (std::size_t b = 0; b < buckets.size(); ++b) {
     BucketPlace& place = state.buckets[b];
@@ -191,9 +193,8 @@ void plan_rows(StatePlan& state, const PlanInput& input, const std::vector<Bucke
     place.stacks = mesh.group_size(before);
     place.nodes = rows_over(before);
     place.share_rows = rows_over(before | buckets[b].shares.axes);
-    const Size stacks = place.stacks * state.stack_rows;
-    state.gradient_rows =
-        std::max({state.gradient_rows, stacks, state.sharding.gradients ? 1 : place.share_rows});
+    state.gradient_rows = std::max({state.gradient_rows, place.stacks * state.stack_rows,
+                                    state.sharding.gradients ? 1 : place.share_rows});
   }
 }
 
