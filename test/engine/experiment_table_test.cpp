@@ -146,6 +146,11 @@ void choose_training(Experiment& setup, Size number) {
       training.activation_checkpointing = recomputation(setup, number + 1);
       break;
   }
+  if (number % 7 != 3 && number % 7 != 0 && number / 7 % 3 == 1) {
+    rate(3e-4);
+    training.optimizer = {.kind = OptimizerKind::muon, .weight_decay = 0.5};
+    training.optimizer.muon_scale = static_cast<MuonScale>(number % 2);
+  }
   if (number / 7 % 2 == 0 && moments_per_parameter(training.optimizer) > 0)
     training.optimizer.moments_type = MomentsType::bf16;
 }
@@ -165,6 +170,9 @@ void choose_sharding(Experiment& setup, const Row& row, const MeshShape& mesh, S
     distributed.keep_last_unit = has_stages || number % 5 != 4;
     distributed.fsdp_unit = static_cast<FsdpUnit>(number / 5 % 2);
   }
+  if (setup.training.optimizer.kind == OptimizerKind::muon &&
+      row_of(distributed.strategy).shards.moments)
+    distributed.muon_layout = static_cast<MuonLayout>(number % 3);
   if (mesh.axes().back().name == "model" && mesh.axes().back().size > 1 && row.splits_rows)
     distributed.sequence_parallel = number % 2 == 0;
   if (mesh.find("context")) {
@@ -187,6 +195,7 @@ void choose_sharding(Experiment& setup, const Row& row, const MeshShape& mesh, S
 /// Rounded operands need an optimizer that does not enlarge rounding errors, and routers that do
 /// not choose another expert.
 void round_operands(Experiment& setup) {
+  setup.training.distributed.muon_layout = {};
   setup.training.optimizer = {.kind = OptimizerKind::sgd};
   setup.training.clip = {};
 }
@@ -286,8 +295,10 @@ TEST_P(Experiments, ResumeOnAnotherMesh) {
     Experiment plain = rows[GetParam()].setup();
     plain.training.optimizer = {.kind = OptimizerKind::adam,
                                 .moments_type = static_cast<MomentsType>(GetParam() % 2)};
+    if (GetParam() % 3 == 2) plain.training.optimizer.kind = OptimizerKind::muon;
     DistributedConfig& distributed = plain.training.distributed = setup.training.distributed;
     distributed.mixed_precision = MixedPrecision::no;
+    if (GetParam() % 3 != 2) distributed.muon_layout = {};
     distributed.model_reduce_dtype = ModelReduceType::state;
     distributed.gradient_reduce_type = GradientReduceType::mean;
     const auto& names = distributed.mesh_axis_names;

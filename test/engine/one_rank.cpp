@@ -142,19 +142,20 @@ class MemoryByLine {
     std::string first_label;
     std::list<AllocationScope> scopes;
   };
-  std::array<Line, 9> lines_{Line{&MemoryPlan::parameters, {"tessera::parameters"}},
-                             Line{&MemoryPlan::gradients, {"tessera::gradients"}},
-                             Line{&MemoryPlan::moments, {"tessera::optimizer_moments"}},
-                             Line{&MemoryPlan::copies, {"tessera::parameter_copies"}},
-                             Line{&MemoryPlan::gathered_units, {"tessera::gathered_units"}},
-                             Line{&MemoryPlan::unit_gradients,
-                                  {"tessera::unit_gradients", "tessera::incoming_gradients",
-                                   "tessera::reduce_scatter_scratch"}},
-                             Line{&MemoryPlan::activations, {"tessera::activations"}},
-                             Line{&MemoryPlan::scratch,
-                                  {"tessera::gemm_", "tessera::layer_scratch",
-                                   "tessera::gradient_nodes", "tessera::gathered_rows"}},
-                             Line{&MemoryPlan::sums, {"tessera::sums", "tessera::checksum"}}};
+  std::array<Line, 9> lines_{
+      Line{&MemoryPlan::parameters, {"tessera::parameters"}},
+      Line{&MemoryPlan::gradients, {"tessera::gradients"}},
+      Line{&MemoryPlan::moments, {"tessera::optimizer_moments"}},
+      Line{&MemoryPlan::copies, {"tessera::parameter_copies"}},
+      Line{&MemoryPlan::gathered_units, {"tessera::gathered_units"}},
+      Line{&MemoryPlan::unit_gradients,
+           {"tessera::unit_gradients", "tessera::incoming_gradients",
+            "tessera::reduce_scatter_scratch"}},
+      Line{&MemoryPlan::activations, {"tessera::activations"}},
+      Line{&MemoryPlan::scratch,
+           {"tessera::gemm_", "tessera::layer_scratch", "tessera::gradient_nodes",
+            "tessera::gathered_rows", "tessera::orthogonalization"}},
+      Line{&MemoryPlan::sums, {"tessera::sums", "tessera::checksum"}}};
 };
 
 /// Expects the predictions and the loss of the layers with the same parameters on one rank. A

@@ -2,6 +2,7 @@
 #include "engine/serial_training.hpp"
 
 #include <algorithm>
+#include <map>
 #include <string>
 
 #include <tessera/nn/layers/layer_kind.hpp>
@@ -9,6 +10,7 @@
 #include <tessera/optim/optimizer.hpp>
 #include <tessera/optim/schedule.hpp>
 
+#include "engine/muon_formula.hpp"
 #include "nn/serial_model.hpp"
 
 namespace tessera::train_test {
@@ -29,13 +31,36 @@ double clip(const ClipConfig& config, const Vector<double>& gradients,
   return clip_scale(config, squares);
 }
 
+/// Returns the parameters that muon orthogonalizes: matrices of products but for the last one.
+std::map<std::string, MuonFormula> matrices_of(const ModelSpec& model,
+                                               const OptimizerConfig& config) {
+  std::map<std::string, MuonFormula> matrices;
+  std::string last;
+  for (const LayerSpec& layer : model.layers) {
+    if (layer.tied_to >= 0) last.clear();
+    for (std::size_t p = 0; p < layer.parameters.size(); ++p) {
+      if (!is_kernel(layer, p)) continue;
+      last = path_of(layer, layer.parameters[p]);
+      if (config.kind == OptimizerKind::muon && layer.parameters[p].shape.size() == 2)
+        matrices[last];
+    }
+  }
+  matrices.erase(last);
+  return matrices;
+}
+
 }  // namespace
 
 Trained train_layers(const ModelSpec& model, const Experiment& setup) {
   const Samples<double> all = samples_of<double>(setup);
   const TrainingConfig& training = setup.training;
   const bool sums = training.distributed.gradient_reduce_type == GradientReduceType::sum;
-  Optimizer<double> optimizer(training.optimizer, model.num_parameters());
+  std::map<std::string, MuonFormula> matrices = matrices_of(model, training.optimizer);
+  Size elements = 0;  // of other parameters
+  for (const LayerSpec& layer : model.layers)
+    for (const ParameterSpec& parameter : layer.parameters)
+      if (!matrices.contains(path_of(layer, parameter))) elements += num_elements(parameter.shape);
+  Optimizer<double> optimizer(training.optimizer, elements);
   test::SerialModel<double> first(model, 0);
   const Vector<double> parameters = first.parameters();
   std::vector<ParameterRun<double>> runs;  // of a whole parameter each
@@ -73,7 +98,24 @@ Trained train_layers(const ModelSpec& model, const Experiment& setup) {
         }
       const double clipping = clip(training.clip, gradients, runs);
       trained.gradients = to_host(gradients);
-      optimizer.step(runs, rate, clipping);
+      std::size_t run = 0;
+      std::vector<ParameterRun<double>> others;
+      for (const LayerSpec& layer : model.layers)
+        for (const ParameterSpec& parameter : layer.parameters) {
+          const ParameterRun<double>& of = runs[run++];
+          const auto matrix = matrices.find(path_of(layer, parameter));
+          if (matrix == matrices.end()) {
+            others.push_back(of);
+            continue;
+          }
+          std::vector<double> p = to_host(of.params), g = to_host(of.grads);
+          for (double& value : g) value *= clipping;
+          matrix->second.step(p, g, parameter.shape[0], parameter.shape[1], rate,
+                              of.decays ? training.optimizer.weight_decay : 0, training.optimizer);
+          Kokkos::deep_copy(of.params,
+                            Kokkos::View<const double*, Kokkos::HostSpace>(p.data(), p.size()));
+        }
+      optimizer.step(others, rate, clipping);
     }
     trained.losses.push_back(sum / batches);
   }

@@ -185,6 +185,7 @@ void randomize_model(Random& random, Experiment& setup, bool of_experts) {
 
 /// Returns a learning rate that changes all parameters visibly and keeps them small.
 double learning_rate_of(const Experiment& setup) {
+  if (setup.training.optimizer.kind == OptimizerKind::muon) return 3e-4;
   if (setup.training.optimizer.kind != OptimizerKind::sgd) return 1e-3;
   const ModelKind kind = setup.model.kind;
   const double of_means = kind == ModelKind::pinn ? 1e-4 : kind == ModelKind::fno ? 1e-3 : 0.01;
@@ -193,8 +194,8 @@ double learning_rate_of(const Experiment& setup) {
 }
 
 void randomize_training(Random& random, Experiment& setup) {
-  constexpr std::array kinds{OptimizerKind::sgd, OptimizerKind::sgd, OptimizerKind::adam,
-                             OptimizerKind::adamw, OptimizerKind::rmsprop};
+  constexpr std::array kinds{OptimizerKind::sgd,   OptimizerKind::sgd,     OptimizerKind::adam,
+                             OptimizerKind::adamw, OptimizerKind::rmsprop, OptimizerKind::muon};
   TrainingConfig& training = setup.training;
   training.batch_size = random.number(1, 20);
   training.microbatches = random.number(1, std::min<Size>(training.batch_size, 4));
@@ -205,6 +206,10 @@ void randomize_training(Random& random, Experiment& setup) {
     training.optimizer.momentum = 0.9;
   if (moments_per_parameter(training.optimizer) > 0 && random.once_in(3))
     training.optimizer.moments_type = MomentsType::bf16;
+  if (training.optimizer.kind == OptimizerKind::muon &&
+      row_of(training.distributed.strategy).shards.moments)
+    training.distributed.muon_layout =
+        random.one_of(std::array{MuonLayout::gather, MuonLayout::owner, MuonLayout::exchange});
   if (training.optimizer.kind == OptimizerKind::adamw) {
     training.optimizer.weight_decay = 0.5;
     training.optimizer.weight_decay_on =
@@ -314,6 +319,7 @@ void randomize_precision(Random& random, Experiment& setup) {
   training.distributed.mixed_precision =
       random.one_of(std::array{MixedPrecision::bf16, MixedPrecision::fp16});
   training.optimizer = {.kind = OptimizerKind::sgd};
+  training.distributed.muon_layout = {};
 }
 
 /// Replaces a schedule by a file with passes in a random order, in one of two experiments.

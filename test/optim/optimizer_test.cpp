@@ -127,7 +127,8 @@ TYPED_TEST(OptimizerOf, RunsThatLieApartAreTheWholeBitForBit) {
     for (std::size_t part = 0; part < parts.size(); ++part)
       runs[part].key = key(3),
       runs[part].place = {.cols = 11, .block_cols = 11, .first = parts[part].begin};
-    const ParameterRun<T> all{whole, g, true, 0, key(3), {.cols = 11, .block_cols = 11}};
+    const ParameterRun<T> all{
+        whole, g, true, 0, 0, 0, false, key(3), {.cols = 11, .block_cols = 11}};
     config.moments_type = static_cast<MomentsType>(bf16);
     Optimizer<T> one(config, 11), several(config, 11);
     for (int step = 0; step < 3; ++step) {
@@ -236,7 +237,7 @@ TEST(Optimizer, Bf16MomentsAreUnbiasedAndOneOfTheTwoNeighbours) {
   constexpr Size n = 1 << 16;
   const Vector<float> p("p", n), g = normal<float>(n, 3);
   Optimizer<float> optimizer({.beta1 = 0, .beta2 = 0, .moments_type = MomentsType::bf16}, n);
-  const ParameterRun<float> run{p, g, true, 0, key(7), {.cols = n, .block_cols = n}};
+  const ParameterRun<float> run{p, g, true, 0, 0, 0, false, key(7), {.cols = n, .block_cols = n}};
   optimizer.step(std::span(&run, 1), 0.1f);
   const auto exact = to_host(g);
   for (const Size moment : {0, 1}) {

@@ -110,6 +110,16 @@ void check_loss(const Config& config, const ModelSpec& model) {
 }
 
 /// Checks that the sizes of the configuration are those of the launch.
+void check_muon(const TrainingConfig& config) {
+  const MuonLayout layout = config.distributed.muon_layout;
+  if (layout == MuonLayout::gather) return;
+  if (config.optimizer.kind != OptimizerKind::muon)
+    reject("distributed.muon_layout", name_of(layout), "needs optimizer.kind = \"muon\"");
+  if (!row_of(config.distributed.strategy).shards.moments)
+    reject("distributed.muon_layout", name_of(layout),
+           "needs a strategy whose ranks share moments: zero1, zero2, fsdp or hybrid");
+}
+
 void check_launch(const DistributedConfig& config, Size ranks) {
   if (ranks < 1 || ranks > std::numeric_limits<int>::max())
     reject("ranks", ranks, "must be from 1 to 2^31 - 1, the range of MPI ranks");
@@ -222,6 +232,7 @@ void check_all(const Config& config, const Topology& topology) {
   check_launch(config.training.distributed, topology.ranks());
   const MeshShape mesh = resolve_mesh(config, topology);
   check_options_of_strategy(config.training.distributed, mesh);
+  check_muon(config.training);
   check_sharding(config, mesh, model);
   PlanInput input = plan_input(config, mesh);
   place_layers(input);  // rejects specs that contradict the rules, models that need whole samples

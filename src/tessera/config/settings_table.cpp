@@ -188,6 +188,9 @@ const Fields<DistributedConfig>& distributed_fields() {
        "largest gradient bucket, in bytes; data, zero1, zero2", positive},
       {"distributed.fsdp_unit", &C::fsdp_unit,
        "what one call gathers: the parameters of a layer or of a block; fsdp, hybrid"},
+      {"distributed.muon_layout", &C::muon_layout,
+       "where muon orthogonalizes matrices of which ranks hold shares: on all (gather), or each on "
+       "one, to which shares of buckets or exchanges move it"},
       {"distributed.overlap", &C::overlap, "start reductions during the backward pass"},
       {"distributed.prefetch", &C::prefetch,
        "gather the next unit while one is in use; fsdp, hybrid"},

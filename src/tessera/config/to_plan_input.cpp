@@ -27,6 +27,7 @@ PlanInput plan_input(const Config& config, const MeshShape& mesh, const DeviceTr
   input.data_scratch_bytes = row_of(config.data.kind).scratch_bytes(input.model);
   input.shuffles = config.data.shuffle;
   input.moments = moments_per_parameter(training.optimizer);
+  input.orthogonalizes = training.optimizer.kind == OptimizerKind::muon;
   input.has_bf16_moments = training.optimizer.moments_type == MomentsType::bf16;
   if (const std::string& file = distributed.schedule_file; !file.empty())
     input.pass_table = read_passes(read_text(file), file);

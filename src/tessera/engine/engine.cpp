@@ -171,6 +171,8 @@ void Engine<T>::carry_out(const Action& action, std::optional<LayerCall<Compute>
       [&](const CheckFinite& a) { optimizer_step_.run(a); },
       [&](const FindLargest& a) { optimizer_step_.run(a); },
       [&](const Clip& a) { optimizer_step_.run(a); },
+      [&](const Orthogonalize& a) { optimizer_step_.run(a, now.learning_rate); },
+      [&](const MoveDirections& a) { optimizer_step_.run(a); },
       [&](const Update&) { optimizer_step_.update(now.learning_rate); });
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <type_traits>
 
 #include <tessera/base/alias.hpp>
@@ -22,6 +23,12 @@ Key rounding_key(const ModelSpec& model, const ParameterPlan& parameter) {
   for (Size l = 0; l < parameter.layer; ++l)
     number += static_cast<Size>(model.layers[l].parameters.size());
   return fold_in(fold_in(key(model.seed), rounding_stream), static_cast<std::uint32_t>(number));
+}
+
+double muon_scale(MuonScale scale, const Shape& shape) {
+  const auto rows = static_cast<double>(shape[0]), cols = static_cast<double>(shape[1]);
+  return scale == MuonScale::match_rms ? 0.2 * std::sqrt(std::max(rows, cols))
+                                       : std::sqrt(std::max(1.0, cols / rows));
 }
 
 /// Returns true if `next` begins where `run` ends.
@@ -55,7 +62,8 @@ OptimizerStep<T>::OptimizerStep(const Plan& plan, Size rank, const StatePlan& st
       communicators_(communicators),
       sums_(sums),
       gradients_(gradients),
-      optimizer_(optimizer, state.moments()),
+      optimizer_(optimizer, state.moments(), state.matrices),
+      orthogonalization_(plan, rank, communicators),
       unique_(plan.unique_gradients(rank)),
       in_fixed_order_(plan.input.numerics.reproducible),
       squares_(plan.input.model.num_parameters()),
@@ -76,15 +84,21 @@ OptimizerStep<T>::OptimizerStep(const Plan& plan, Size rank, const StatePlan& st
       run.key = rounding_key(plan.input.model, parameter);
       run.place = run_of(parameter.shape, piece, own.begin - parameter.place.begin);
     }
+    run.is_matrix = parameter.is_matrix;
     add_run(run, state.has_copies ? place_in(used) : Vector<T>());
+    if (run.is_matrix)
+      matrices_.push_back({runs_.size() - 1, parameter.bucket, own,
+                           static_cast<State>(muon_scale(optimizer.muon_scale, parameter.shape))});
   }
+  Optimizer<State>::place_moments(runs_);
 }
 
 template <class T>
 void OptimizerStep<T>::add_run(const ParameterRun<State>& run, const Vector<T>& copy) {
   const bool has_copies = copy.extent(0) > 0;
-  const bool joins = !runs_.empty() && runs_.back().decays == run.decays &&
-                     runs_.back().sign_rate == run.sign_rate && runs_.back().key == run.key &&
+  const bool joins = !runs_.empty() && !run.is_matrix && !runs_.back().is_matrix &&
+                     runs_.back().decays == run.decays && runs_.back().sign_rate == run.sign_rate &&
+                     runs_.back().key == run.key &&
                      continues(runs_.back().params, run.params.data()) &&
                      continues(runs_.back().grads, run.grads.data()) &&
                      (!has_copies || continues(copies_.back(), copy.data()));
@@ -160,11 +174,31 @@ double OptimizerStep<T>::exact_squared_norm(const Communicator& ranks) const {
   return squares_.total(limbs, largest_);
 }
 
+template <class T>
+void OptimizerStep<T>::run(const Orthogonalize& part, double learning_rate) {
+  if (overflows_) return;
+  optimizer_.set_steps(steps_ - loss_scale_.skipped_steps());
+  if (part.phase == Phase::whole) return orthogonalization_.orthogonalize(part.bucket);
+  for (const MatrixRun& matrix : matrices_) {
+    if (matrix.bucket != part.bucket) continue;
+    const Vector<State> direction = orthogonalization_.directions(part.bucket, matrix.elements);
+    if (part.phase == Phase::start)
+      optimizer_.update(runs_[matrix.run], 0, gradient_scale_, direction);
+    else
+      optimizer_.move(runs_[matrix.run], static_cast<State>(learning_rate), matrix.scale,
+                      direction);
+  }
+}
+
 /// A step whose gradients overflow leaves parameters, moments and their count unchanged.
 template <class T>
 void OptimizerStep<T>::update(double learning_rate) {
   if (!overflows_) {
-    optimizer_.step(runs_, static_cast<State>(learning_rate), gradient_scale_);
+    const Region region("tessera::update");
+    optimizer_.set_steps(steps_ - loss_scale_.skipped_steps());
+    for (const ParameterRun<State>& run : runs_)
+      if (!run.is_matrix)
+        optimizer_.update(run, static_cast<State>(learning_rate), gradient_scale_);
     renew_copies();
   }
   loss_scale_.step(overflows_);

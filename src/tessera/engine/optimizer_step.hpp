@@ -6,6 +6,7 @@
 #include <tessera/base/view.hpp>
 #include <tessera/config/config.hpp>
 #include <tessera/engine/arenas.hpp>
+#include <tessera/engine/orthogonalization.hpp>
 #include <tessera/engine/plan_communicators.hpp>
 #include <tessera/engine/step_sums.hpp>
 #include <tessera/optim/clipping.hpp>
@@ -40,7 +41,10 @@ class OptimizerStep {
   /// Clips by value, and chooses the scale that clips by norm. Each element counts once in the norm
   /// over all ranks, which is summed in double.
   void run(const Clip& clip);
-  /// Updates parameters and moments, unless the gradient overflows, and the loss scale.
+  /// Does a part of muon's update, unless the gradient overflows.
+  void run(const Orthogonalize& part, double learning_rate);
+  void run(const MoveDirections& move) const { orthogonalization_.move(move); }
+  /// Updates the other parameters and moments, unless the gradient overflows, and the loss scale.
   void update(double learning_rate);
   /// Continues after `steps` steps, when parameters and moments are already set.
   void resume(Size steps, const LossScaleState& loss_scale);
@@ -67,6 +71,15 @@ class OptimizerStep {
   const StepSums& sums_;
   StateArena<State> gradients_;
   Optimizer<State> optimizer_;
+  Orthogonalization<State> orthogonalization_;
+  /// The place of a run of a matrix of muon: its bucket, and its elements there.
+  struct MatrixRun {
+    std::size_t run;
+    Size bucket;
+    Range elements;
+    State scale;  ///< length of a step along its orthogonal matrix
+  };
+  std::vector<MatrixRun> matrices_;
   std::vector<ParameterRun<State>> runs_;  ///< the elements that the optimizer updates
   std::vector<Vector<T>> copies_;          ///< copies of each run, if layers read copies
   std::vector<Range> unique_;              ///< elements of the gradients in the norm

@@ -10,7 +10,8 @@ namespace {
 
 bool is_sgd(const OptimizerConfig& c) { return c.kind == OptimizerKind::sgd; }
 bool is_rmsprop(const OptimizerConfig& c) { return c.kind == OptimizerKind::rmsprop; }
-bool is_adamw(const OptimizerConfig& c) { return c.kind == OptimizerKind::adamw; }
+bool is_muon(const OptimizerConfig& c) { return c.kind == OptimizerKind::muon; }
+bool is_adamw(const OptimizerConfig& c) { return c.kind == OptimizerKind::adamw || is_muon(c); }
 bool is_adam(const OptimizerConfig& c) { return c.kind == OptimizerKind::adam || is_adamw(c); }
 
 bool is_constant(const ScheduleConfig& c) { return c.kind == ScheduleKind::constant; }
@@ -50,26 +51,32 @@ const Fields<OptimizerConfig>& optimizer_fields() {
       {"optimizer.nesterov", &C::nesterov, "Nesterov momentum for sgd",
        Rule<C>{is_sgd, "is for sgd only"},
        Rule<C>{[](const C& c) { return c.momentum > 0; }, "needs optimizer.momentum > 0"}},
-      {"optimizer.beta1", &C::beta1, "first-moment decay of adam and adamw, below 1", below_one,
-       Rule<C>{is_adam, "is for adam and adamw only"}},
+      {"optimizer.beta1", &C::beta1, "first-moment decay of adam, adamw and muon, below 1",
+       below_one, Rule<C>{is_adam, "is for adam, adamw and muon only"}},
       {"optimizer.beta2", &C::beta2,
-       "second-moment decay of adam and adamw, below 1; in float32, up to 0.999, 1 - beta2^t is "
+       "second-moment decay of adam, adamw and muon, below 1; in float32, up to 0.999, 1 - beta2^t "
+       "is "
        "rounded as optax rounds it",
-       below_one, Rule<C>{is_adam, "is for adam and adamw only"}},
-      {"optimizer.epsilon", &C::epsilon, "denominator offset of adam, adamw and rmsprop", positive,
-       Rule<C>{[](const C& c) { return !is_sgd(c); }, "does not apply to sgd"}},
-      {"optimizer.weight_decay", &C::weight_decay, "decoupled weight decay of adamw", not_negative,
-       Rule<C>{is_adamw, "applies to adamw only"}},
+       below_one, Rule<C>{is_adam, "is for adam, adamw and muon only"}},
+      {"optimizer.epsilon", &C::epsilon, "denominator offset of adam, adamw, rmsprop and muon",
+       positive, Rule<C>{[](const C& c) { return !is_sgd(c); }, "does not apply to sgd"}},
+      {"optimizer.weight_decay", &C::weight_decay, "decoupled weight decay of adamw and muon",
+       not_negative, Rule<C>{is_adamw, "applies to adamw and muon only"}},
       {"optimizer.weight_decay_on", &C::weight_decay_on,
        "parameters that decay; kernels: no biases, norms and embeddings",
        Rule<C>{[](const C& c) { return c.weight_decay != 0; }, "needs optimizer.weight_decay > 0"}},
       {"optimizer.decay", &C::decay, "running-average decay of rmsprop, below 1", below_one,
        Rule<C>{is_rmsprop, "applies to rmsprop only"}},
+      {"optimizer.muon_momentum", &C::muon_momentum, "Nesterov momentum of muon, below 1",
+       below_one, fixed, Rule<C>{is_muon, "is for muon only"}},
+      {"optimizer.muon_scale", &C::muon_scale,
+       "length of a step of muon: that of AdamW, 0.2 sqrt(max(rows, columns)), or the original one",
+       Rule<C>{is_muon, "is for muon only"}},
       {"optimizer.moments_type", &C::moments_type,
        "type in which moments are kept: that of the parameters, or bf16 with stochastic rounding",
        fixed,
        Rule<C>{[](const C& c) { return moments_per_parameter(c) > 0; },
-               "needs an optimizer with moments: sgd with momentum, adam, adamw or rmsprop"}},
+               "needs an optimizer with moments: sgd with momentum, adam, adamw, rmsprop or muon"}},
   };
   return fields;
 }

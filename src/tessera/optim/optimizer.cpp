@@ -2,6 +2,7 @@
 #include <cmath>
 #include <string>
 #include <type_traits>
+#include <vector>
 
 #include <tessera/base/alias.hpp>
 #include <tessera/base/error.hpp>
@@ -133,12 +134,27 @@ void rmsprop(const Arguments<T>& a, const OptimizerConfig& config, const Moments
       });
 }
 
+/// m is the running mean of g; the direction looks one step ahead (Nesterov).
+template <class T, class M>
+void direct_muon(const Arguments<T>& a, T momentum, const Moments<T, M>& m, T* direction) {
+  const T* const g = a.g;
+  const T scale = a.scale, rest = 1 - momentum;
+  for_each(
+      "tessera::muon_direction"_label, a.n, KOKKOS_LAMBDA(Size i) {
+        const T gi = rest * (g[i] * scale);
+        const T mi = gi + momentum * m[i];
+        m.set(i, mi, m.bits(i));
+        direction[i] = gi + momentum * mi;
+      });
+}
+
 }  // namespace
 
 template <class T>
-Optimizer<T>::Optimizer(const OptimizerConfig& config, Size n) : config_(config), n_(n) {
+Optimizer<T>::Optimizer(const OptimizerConfig& config, Size n, Size matrices)
+    : config_(config), n_(n), matrices_(matrices) {
   validate(config);
-  const Size elements = moments_per_parameter(config) * n;
+  const Size elements = moments_per_parameter(config) * n - matrices;
   if (config.moments_type == MomentsType::bf16)
     bf16_moments_ = allocate_zeros<BFloat16>("tessera::optimizer_moments", elements);
   else
@@ -166,21 +182,45 @@ void Optimizer<T>::step(std::span<const ParameterRun<T>> runs, T learning_rate, 
   }
   const Region region("tessera::update");
   ++steps_;
-  Size first = 0;
-  for (const ParameterRun<T>& run : runs) {
-    if (run.params.extent(0) > 0) {
-      if (config_.moments_type == MomentsType::bf16)
-        update(run, bf16_moments_.data() + first, learning_rate, grad_scale);
-      else
-        update(run, moments_.data() + first, learning_rate, grad_scale);
-    }
+  std::vector<ParameterRun<T>> placed(runs.begin(), runs.end());
+  place_moments(placed);
+  for (const ParameterRun<T>& run : placed) update(run, learning_rate, grad_scale);
+}
+
+template <class T>
+void Optimizer<T>::place_moments(std::span<ParameterRun<T>> runs) {
+  Size first = 0, second = 0;
+  for (ParameterRun<T>& run : runs) {
+    run.first = first, run.second = second;
     first += static_cast<Size>(run.params.extent(0));
+    if (!run.is_matrix) second += static_cast<Size>(run.params.extent(0));
   }
 }
 
 template <class T>
+void Optimizer<T>::update(const ParameterRun<T>& run, T learning_rate, T grad_scale,
+                          const Vector<T>& direction) {
+  if (config_.moments_type == MomentsType::bf16)
+    update_in(bf16_moments_, run, learning_rate, grad_scale, direction);
+  else
+    update_in(moments_, run, learning_rate, grad_scale, direction);
+}
+
+template <class T>
+void Optimizer<T>::move(const ParameterRun<T>& run, T learning_rate, T scale,
+                        const Vector<T>& direction) const {
+  T* const p = run.params.data();
+  const T* const d = direction.data();
+  const T decay = run.decays ? static_cast<T>(config_.weight_decay) : T(0);
+  for_each(
+      "tessera::muon"_label, run.params.extent(0),
+      KOKKOS_LAMBDA(Size i) { p[i] -= learning_rate * (scale * d[i] + decay * p[i]); });
+}
+
+template <class T>
 template <class M>
-void Optimizer<T>::update(const ParameterRun<T>& run, M* moments, T learning_rate, T grad_scale) {
+void Optimizer<T>::update_in(const Vector<M>& moments, const ParameterRun<T>& run, T learning_rate,
+                             T grad_scale, const Vector<T>& direction) {
   const Arguments<T> a{.n = static_cast<Size>(run.params.extent(0)),
                        .p = run.params.data(),
                        .g = run.grads.data(),
@@ -189,8 +229,8 @@ void Optimizer<T>::update(const ParameterRun<T>& run, M* moments, T learning_rat
                        .weight_decay = run.decays ? static_cast<T>(config_.weight_decay) : T(0)};
   if (run.sign_rate != 0) return move_by_sign(a, run.sign_rate);
   const auto moment = [&](Size i) {
-    return Moments<T, M>{moments + i * n_, fold_in(run.key, static_cast<std::uint32_t>(steps_)),
-                         run.place};
+    return Moments<T, M>{moments.data() + (i == 0 ? run.first : n_ + run.second),
+                         fold_in(run.key, static_cast<std::uint32_t>(steps_)), run.place};
   };
   switch (config_.kind) {
     case OptimizerKind::sgd:
@@ -199,6 +239,10 @@ void Optimizer<T>::update(const ParameterRun<T>& run, M* moments, T learning_rat
     case OptimizerKind::adam:
     case OptimizerKind::adamw:
       return adam(a, config_, steps_, moment(0), moment(1));
+    case OptimizerKind::muon:
+      if (run.is_matrix)
+        return direct_muon(a, static_cast<T>(config_.muon_momentum), moment(0), direction.data());
+      return adam(a, config_, steps_, moment(0), moment(1));
     case OptimizerKind::rmsprop:
       return rmsprop(a, config_, moment(0));
   }
@@ -206,12 +250,12 @@ void Optimizer<T>::update(const ParameterRun<T>& run, M* moments, T learning_rat
 
 template <class T>
 Vector<T> Optimizer<T>::moment(Size i) const {
-  return alias_vector(moments_.data() + i * n_, n_);
+  return alias_vector(moments_.data() + i * n_, n_ - i * matrices_);
 }
 
 template <class T>
 Vector<BFloat16> Optimizer<T>::bf16_moment(Size i) const {
-  return alias_vector(bf16_moments_.data() + i * n_, n_);
+  return alias_vector(bf16_moments_.data() + i * n_, n_ - i * matrices_);
 }
 
 template class Optimizer<float>;

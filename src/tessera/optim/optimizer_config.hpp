@@ -17,11 +17,12 @@ enum class OptimizerKind : std::uint8_t {
             ///< p -= lr (m / (1-b1^t)) / (sqrt(v / (1-b2^t)) + epsilon)
   adamw,    ///< adam, and p -= lr weight_decay p
   rmsprop,  ///< v = decay v + (1-decay) g^2;  p -= lr g / sqrt(v + epsilon)
+  muon,     ///< steps of orthogonal matrices (Jordan 2024), README.md; adamw for other parameters
 };
 
 template <>
-inline constexpr std::array<std::string_view, 4> names_of<OptimizerKind>{"sgd", "adam", "adamw",
-                                                                         "rmsprop"};
+inline constexpr std::array<std::string_view, 5> names_of<OptimizerKind>{"sgd", "adam", "adamw",
+                                                                         "rmsprop", "muon"};
 
 /// The parameters that weight decay acts on.
 enum class WeightDecayOn : std::uint8_t {
@@ -31,6 +32,14 @@ enum class WeightDecayOn : std::uint8_t {
 
 template <>
 inline constexpr std::array<std::string_view, 2> names_of<WeightDecayOn>{"all", "kernels"};
+
+/// The length of a step of muon along an orthogonal (rows, columns) matrix of columns outputs.
+enum class MuonScale : std::uint8_t {
+  match_rms,  ///< 0.2 sqrt(max(rows, columns)): the usual RMS of AdamW (Liu et al. 2025)
+  original,   ///< sqrt(max(1, columns / rows)) (Jordan 2024)
+};
+template <>
+inline constexpr std::array<std::string_view, 2> names_of<MuonScale>{"match_rms", "original"};
 
 /// The type in which moments are kept.
 enum class MomentsType : std::uint8_t {
@@ -45,12 +54,14 @@ struct OptimizerConfig {
   OptimizerKind kind = OptimizerKind::adam;
   double momentum = 0;                                 ///< sgd, in [0, 1)
   bool nesterov = false;                               ///< sgd with momentum
-  double beta1 = 0.9;                                  ///< adam, adamw, in [0, 1)
-  double beta2 = 0.999;                                ///< adam, adamw, in [0, 1)
-  double epsilon = 1e-8;                               ///< adam, adamw, rmsprop, positive
-  double weight_decay = 0;                             ///< adamw, not negative
+  double beta1 = 0.9;                                  ///< adam, adamw, muon, in [0, 1)
+  double beta2 = 0.999;                                ///< adam, adamw, muon, in [0, 1)
+  double epsilon = 1e-8;                               ///< all but sgd, positive
+  double weight_decay = 0;                             ///< adamw, muon, not negative
   WeightDecayOn weight_decay_on = WeightDecayOn::all;  ///< with weight_decay > 0
   double decay = 0.9;                                  ///< rmsprop, in [0, 1)
+  double muon_momentum = 0.95;                         ///< muon, in [0, 1)
+  MuonScale muon_scale = MuonScale::match_rms;         ///< muon
   MomentsType moments_type = MomentsType::state;       ///< of a kind with moments
 
   friend bool operator==(const OptimizerConfig&, const OptimizerConfig&) = default;
@@ -59,13 +70,14 @@ struct OptimizerConfig {
 /// Throws ConfigError for the first value that is out of range or that the kind does not use.
 void validate(const OptimizerConfig& config);
 
-/// Returns the number of moments per parameter: 0, 1 or 2.
+/// Returns the number of moments per parameter: 0, 1 or 2. A matrix of muon has only the first.
 constexpr Size moments_per_parameter(const OptimizerConfig& config) {
   switch (config.kind) {
     case OptimizerKind::sgd:
       return config.momentum != 0 ? 1 : 0;
     case OptimizerKind::adam:
     case OptimizerKind::adamw:
+    case OptimizerKind::muon:
       return 2;
     case OptimizerKind::rmsprop:
       return 1;

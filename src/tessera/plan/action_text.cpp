@@ -30,6 +30,7 @@ std::string name_of(const Action& action) {
       [](const Gather& a) { return in_phase(a.phase, a.name); },
       [](const ReduceScatter& a) { return in_phase(a.phase, a.name); },
       [](const Reduce& a) { return in_phase(a.phase, a.name); },
+      [](const Orthogonalize& a) { return in_phase(a.phase, a.name); },
       [](const auto& a) { return std::string(a.name); });
 }
 

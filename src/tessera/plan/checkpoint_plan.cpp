@@ -20,11 +20,15 @@ constexpr std::array checkpoint_roles{TensorRole::parameter, TensorRole::moment}
 std::vector<CheckpointTensor> checkpoint_tensors(const Plan& plan) {
   std::vector<CheckpointTensor> tensors;
   for (Size group = 0; group <= plan.input.moments; ++group)
-    for (const LayerSpec& layer : plan.input.model.layers)
-      for (const ParameterSpec& parameter : layer.parameters)
+    for (std::size_t l = 0; l < plan.input.model.layers.size(); ++l)
+      for (std::size_t p = 0; p < plan.input.model.layers[l].parameters.size(); ++p) {
+        const LayerSpec& layer = plan.input.model.layers[l];
+        const ParameterSpec& parameter = layer.parameters[p];
+        if (group > 1 && is_orthogonalized(plan.input, static_cast<Size>(l), p)) continue;
         tensors.push_back({group_of(group) + path_of(layer, parameter), parameter.shape,
                            parameter.logical_axes,
                            group == 0 ? plan.input.state_type : plan.input.moments_type()});
+      }
   return tensors;
 }
 

@@ -6,6 +6,7 @@
 #include <tessera/nn/models/loss_terms.hpp>
 #include <tessera/optim/square_limbs.hpp>
 #include <tessera/plan/collectives.hpp>
+#include <tessera/plan/orthogonalization.hpp>
 #include <tessera/plan/plan.hpp>
 #include <tessera/plan/replica_check.hpp>
 
@@ -134,6 +135,16 @@ std::optional<ActionCall> call_of(const Action& action, Size microbatch, const P
             move.ranks, all_reduce,
             sizes.state.buckets[move.bucket].share_rows * sizes.state.gradient(move.bucket).count,
             input.state_type, "gradients", move.phase);
+      },
+      [](const Orthogonalize&) -> Call { return {}; },
+      [&](const MoveDirections& move) {
+        const MatricesPlan of = plan_matrices(plan, move.bucket, sizes.rank);
+        const Size elements =
+            move.operation == all_to_all
+                ? (move.back ? of.held : sizes.state.buckets[move.bucket].share).count
+            : move.ranks == input.mesh.axes_named({"model"}) ? of.pieces * of.held.count
+                                                             : whole(move);
+        return call(move.ranks, move.operation, elements, input.state_type, "directions");
       },
       [&](const ReduceTied& move) {
         const bool has_unit = move.bucket >= 0;

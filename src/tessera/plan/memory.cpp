@@ -4,6 +4,7 @@
 #include <tessera/nn/layers/layer_kind.hpp>
 #include <tessera/plan/grains.hpp>
 #include <tessera/plan/memory.hpp>
+#include <tessera/plan/orthogonalization.hpp>
 #include <tessera/plan/pass/pass.hpp>
 #include <tessera/plan/plan.hpp>
 #include <tessera/plan/replica_check.hpp>
@@ -91,7 +92,8 @@ MemoryPlan Plan::memory(Size rank) const {
   MemoryPlan memory;
   memory.parameters = in_state_type(state.parameters());
   memory.gradients = in_state_type(state.rows_of_gradients() * state.gradients());
-  memory.moments = allocated_bytes(input.moments * state.moments(), size_of(input.moments_type()));
+  memory.moments = allocated_bytes(input.moments * state.moments() - state.matrices,
+                                   size_of(input.moments_type()));
   memory.copies = in_compute_type(state.copies());
   memory.gathered_units = in_compute_type(state.gathered);
   memory.unit_gradients = in_state_type(state.gradient_rows * state.bucket_gradients) +
@@ -101,6 +103,12 @@ MemoryPlan Plan::memory(Size rank) const {
        {scratch.products.left, scratch.products.right, scratch.products.result,
         scratch.products.nodes, scratch.layers, scratch.gradient_nodes, scratch.gathered_rows})
     memory.scratch += in_state_type(elements);
+  const OrthogonalizationScratch matrices = orthogonalization_scratch(*this, rank);
+  const NewtonSchulzScratch& steps = matrices.products;
+  for (const Size elements : {matrices.held, matrices.own, steps.matrix, steps.matrix, steps.gram,
+                              steps.gram, steps.products.right, steps.products.result})
+    memory.scratch += in_state_type(elements);
+  if (steps.matrix > 0) memory.scratch += size_of(DType::float64);  // the norm
   memory.sums = allocated_bytes(plan_sums(input, stage(rank)).total(), size_of(DType::float64));
   if (input.check_replicas_every > 0) memory.sums += checksum_bytes(*this, rank);
   const ModelSpec& model = input.model;

@@ -6,6 +6,7 @@
 #include <tessera/nn/layers/layer_kind.hpp>
 #include <tessera/optim/square_limbs.hpp>
 #include <tessera/plan/grains.hpp>
+#include <tessera/plan/orthogonalization.hpp>
 #include <tessera/plan/pass/pass.hpp>
 #include <tessera/plan/pass/schedule.hpp>
 #include <tessera/plan/pipeline/pipeline_timeline.hpp>
@@ -51,7 +52,7 @@ void add_state_slots(const PlanInput& input, StagePlan& stage) {
     };
     add(TensorRole::parameter, "", input.has_copies() ? sharding.moments : sharding.parameters);
     add(TensorRole::gradient, ".gradient", sharding.gradients);
-    for (Size k = 1; k <= input.moments; ++k)
+    for (Size k = 1; k <= (parameter.is_matrix ? 1 : input.moments); ++k)
       add(TensorRole::moment, ".moment" + std::to_string(k), sharding.moments);
   }
 }
@@ -214,6 +215,7 @@ Plan plan_step(const PlanInput& input, const PlanPasses& passes = {}) {
     add_actions(plan, plan.stages[s], static_cast<Size>(s), lists[s], passes);
   for (const PassCount& part : plan.flops_along_context())
     plan.flops.forward += part.forward, plan.flops.backward += part.backward;
+  plan.orthogonalization = orthogonalization_flops(plan);
   count_recomputed(plan);
   return plan;
 }

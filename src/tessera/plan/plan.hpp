@@ -37,8 +37,9 @@ struct Plan {
   PlanInput input;
   std::vector<LayerPlacements> placements;  ///< of each layer
   std::vector<StagePlan> stages;
-  PassCount flops;        ///< FLOPs of one step, all ranks together; matrix products only
-  double recomputed = 0;  ///< FLOPs of recomputed forward passes, not included in `flops`
+  PassCount flops;               ///< FLOPs of one step, all ranks together; matrix products only
+  double orthogonalization = 0;  ///< FLOPs of muon's products, all ranks together
+  double recomputed = 0;         ///< FLOPs of recomputed forward passes, not included in `flops`
   /// The number of layers of each kind whose forward pass is recomputed, in every microbatch.
   std::map<std::string_view, Size> recomputed_layers{};
 

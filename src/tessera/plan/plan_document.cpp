@@ -168,6 +168,7 @@ json plan_document(const Plan& plan, const Topology& topology, PlanParts parts,
               {"recomputed_layers", json::object()}};
   for (const auto& [kind, layers] : plan.recomputed_layers)
     all["recomputed_layers"][std::string(kind)] = layers;
+  if (plan.orthogonalization > 0) all["flops"]["muon"] = whole(plan.orthogonalization);
   if (parts.tensors) all["tensors"] = document.tensors();
   if (parts.calls) {
     all["collectives"] = document.collectives();

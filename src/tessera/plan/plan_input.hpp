@@ -38,6 +38,7 @@ struct PlanInput : StrategyOptions, StepConfig {
   Size data_scratch_bytes = 0;    ///< device memory that making samples needs
   bool shuffles = false;          ///< every rank holds the whole data set and copies its batches
   Size moments = 2;               ///< moments of the optimizer per parameter
+  bool orthogonalizes = false;    ///< OptimizerKind::muon
   bool has_bf16_moments = false;  ///< OptimizerConfig::moments_type
   bool clips_by_value = false;
   bool clips_by_norm = false;

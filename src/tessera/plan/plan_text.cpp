@@ -287,9 +287,12 @@ std::string to_text(const Plan& plan, const Topology& topology, PlanParts parts)
     write_schedule(out, document["actions"], stage);
   }
   out += fmt::format(
-      "\nSteps per epoch: {}\nFLOPs per step, all ranks: {} (forward {}, backward {}){}\n",
+      "\nSteps per epoch: {}\nFLOPs per step, all ranks: {} (forward {}, backward {}){}{}\n",
       plan.steps_per_epoch(), count_text(plan.flops.total()), count_text(plan.flops.forward),
       count_text(plan.flops.backward),
+      plan.orthogonalization == 0
+          ? ""
+          : fmt::format(", plus {} of muon", count_text(plan.orthogonalization)),
       plan.recomputed == 0 ? "" : fmt::format(", plus {} recomputed", count_text(plan.recomputed)));
   if (!plan.recomputed_layers.empty()) {
     std::vector<std::string> counts;

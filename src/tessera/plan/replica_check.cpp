@@ -11,8 +11,10 @@ namespace {
 
 /// Returns the number of parameters and moments of the rank's stage.
 Size num_checksums(const Plan& plan, Size rank) {
-  return static_cast<Size>(plan.stage(rank).parameters.parameters.size()) *
-         (1 + plan.input.moments);
+  Size checksums = 0;
+  for (const ParameterPlan& parameter : plan.stage(rank).parameters.parameters)
+    checksums += parameter.is_matrix ? 2 : 1 + plan.input.moments;
+  return checksums;
 }
 
 }  // namespace

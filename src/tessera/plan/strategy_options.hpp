@@ -39,6 +39,16 @@ enum class ModelReduceType : std::uint8_t { state, compute };
 template <>
 inline constexpr std::array<std::string_view, 2> names_of<ModelReduceType>{"state", "compute"};
 
+/// Where muon orthogonalizes a matrix, which must be whole there, if a strategy shards moments.
+enum class MuonLayout : std::uint8_t {
+  gather,    ///< on all ranks, which gather the directions of a bucket
+  owner,     ///< on one rank: shares of buckets are cut between parameters, balanced by FLOPs
+  exchange,  ///< on one rank, balanced by FLOPs: all-to-alls move directions to it and back
+};
+template <>
+inline constexpr std::array<std::string_view, 3> names_of<MuonLayout>{"gather", "owner",
+                                                                      "exchange"};
+
 /// The options of a parallel strategy. The configuration and PlanInput both derive from this
 /// struct, so each option has one declaration and one default.
 struct StrategyOptions {
@@ -46,6 +56,7 @@ struct StrategyOptions {
   ModelReduceType model_reduce_dtype = ModelReduceType::state;
   Size bucket_bytes = Size{25} << 20;  ///< limit of a bucket; a larger unit is a bucket by itself
   FsdpUnit fsdp_unit = FsdpUnit::layer;
+  MuonLayout muon_layout = MuonLayout::gather;
   bool overlap = false;               ///< start reductions during the backward pass
   bool prefetch = true;               ///< gather the next unit while one is in use
   bool reshard_after_forward = true;  ///< false: units stay gathered until their backward pass

@@ -169,6 +169,9 @@ struct TraceWriter {
       return std::pair(call.bytes, stage.parameters.buckets[move.bucket].elements % ranks != 0);
     };
     if (const auto* gather = now.as<Gather>()) return of_bucket(*gather);
+    if (const auto* directions = now.as<MoveDirections>())
+      return {directions->operation == Operation::all_to_all ? call.bytes * ranks : call.bytes,
+              of_bucket(*directions).second};
     if (const auto* scatter = now.as<ReduceScatter>()) return of_bucket(*scatter);
     const auto* move = now.as<Move>();
     if (move == nullptr) return {call.bytes, false};

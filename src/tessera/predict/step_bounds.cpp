@@ -17,7 +17,7 @@ namespace {
 Size most_state(const PlanInput& input, const StagePlan& stage) {
   const StatePlan state = plan_state(input, stage.parameters.buckets, 0);
   return (state.parameters() + state.gradients()) * size_of(input.state_type) +
-         input.moments * state.moments() * size_of(input.moments_type()) +
+         (input.moments * state.moments() - state.matrices) * size_of(input.moments_type()) +
          state.copies() * size_of(input.compute_type);
 }
 
@@ -133,8 +133,7 @@ std::vector<StepBound> StepBounds::of(PlanInput input, const std::vector<Size>& 
     const StatePlan state =
         plan_state(outline.input, stage.parameters.buckets, outline.input.mesh.num_ranks() - 1);
     updates.push_back(machine_.kernel_seconds +
-                      static_cast<double>(update_bytes(outline.input, state.moments())) /
-                          bytes_per_second);
+                      static_cast<double>(update_bytes(outline.input, state)) / bytes_per_second);
   }
   std::vector<StepBound> bounds;
   for (const Size number : microbatches) {

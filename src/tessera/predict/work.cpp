@@ -7,6 +7,7 @@
 #include <tessera/nn/layers/layer_kind.hpp>
 #include <tessera/optim/square_limbs.hpp>
 #include <tessera/plan/grains.hpp>
+#include <tessera/plan/orthogonalization.hpp>
 #include <tessera/predict/work.hpp>
 
 namespace tessera {
@@ -143,9 +144,24 @@ class WorkLister {
     call();
   }
 
+  void operator()(const MoveDirections&) { call(); }
+  void operator()(const Orthogonalize& of) {
+    const BucketPlan& bucket = stage_.parameters.buckets[of.bucket];
+    Size own = 0;
+    for (const Range& matrix : bucket.matrices)
+      own += intersection(matrix, state().buckets[of.bucket].share).count;
+    const Size state_bytes = size_of(plan_.input.state_type);
+    // Reads gradients and writes directions, or reads these and renews parameters.
+    bytes(own * (of.phase == Phase::start
+                     ? 2 * state_bytes + 2 * size_of(plan_.input.moments_type())
+                     : 3 * state_bytes));
+    if (of.phase == Phase::whole) works_.back() = steps_of(of.bucket);
+    works_.back().updates = true;
+  }
+
   /// The rank updates as many parameters as it has elements of one moment.
   void operator()(const Update&) {
-    bytes(update_bytes(plan_.input, state().moments()));
+    bytes(update_bytes(plan_.input, state()));
     if (state().has_copies)
       bytes(state().moments() *
             (size_of(plan_.input.state_type) + size_of(plan_.input.compute_type)));
@@ -208,6 +224,21 @@ class WorkLister {
     works_.push_back({.bytes = static_cast<double>(all),
                       .call = ActionCall{mesh.axes_named({"model"}), Operation::all_gather, all,
                                          content_of(tensor)}});
+  }
+
+  /// Returns the products that orthogonalize the rank's matrices of a bucket.
+  Work steps_of(Size bucket) const {
+    Work work{.kernels = 0, .has_products = true};
+    for (const Size p : plan_matrices(plan_, bucket, sizes_.calls.rank).matrices) {
+      const Shape& shape = stage_.parameters.parameters[p].shape;
+      for (const GemmShape& product : newton_schulz_products(shape[0], shape[1])) {
+        work.kernels += static_cast<double>(product.times);
+        work.flops += product.flops();
+        work.flops_of_side[std::min({product.m, product.n, product.k})] += product.flops();
+        work.bytes += static_cast<double>(product.elements() * size_of(plan_.input.state_type));
+      }
+    }
+    return work;
   }
 
   /// Adds the kernels that join nodes of the tree of gradients, over the microbatches that are
@@ -306,8 +337,8 @@ Work layer_work(const LayerSpec& layer, Size samples, const PlanInput& input, Pa
 }
 
 /// Reads and writes parameters and moments, reads gradients.
-Size update_bytes(const PlanInput& input, Size elements) {
-  return elements *
+Size update_bytes(const PlanInput& input, const StatePlan& state) {
+  return (state.moments() - state.matrices) *
          (3 * size_of(input.state_type) + 2 * input.moments * size_of(input.moments_type()));
 }
 

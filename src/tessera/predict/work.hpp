@@ -56,9 +56,9 @@ WorkSizes work_sizes(const Plan& plan, Size rank, const Software& software = {})
 Work layer_work(const LayerSpec& layer, Size samples, const PlanInput& input, PassKind pass,
                 double share = 1, AttentionScores scores = AttentionScores::fused);
 
-/// Returns the bytes that the optimizer reads and writes on a rank that updates `elements`
-/// parameters, without those of copies in the compute type.
-Size update_bytes(const PlanInput& input, Size elements);
+/// Returns the bytes that the optimizer reads and writes on a rank, without those of copies in the
+/// compute type and of matrices of muon.
+Size update_bytes(const PlanInput& input, const StatePlan& state);
 
 /// Returns the work of an action on a microbatch on the rank of `sizes`, in the order in which the
 /// engine does it. All ranks of a stage get the same number of pieces, some of which may be empty.

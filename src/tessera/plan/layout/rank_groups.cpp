@@ -4,6 +4,7 @@
 
 #include <tessera/plan/grains.hpp>
 #include <tessera/plan/layout/rank_groups.hpp>
+#include <tessera/plan/orthogonalization.hpp>
 
 namespace tessera {
 namespace {
@@ -79,6 +80,12 @@ AxisClasses classes_of(const Plan& plan, bool parameters) {
       const BucketPlan& bucket = layout.buckets[unit.bucket];
       classes.cut_range(bucket.shares, bucket.elements, unit.partial_gradients);
     }
+    for (const BucketPlan& bucket : layout.buckets) {
+      for (const Range& matrix : bucket.matrices)
+        classes.cut_range(bucket.shares, bucket.elements, matrix);
+      if (!bucket.matrices.empty() && input.muon_layout == MuonLayout::exchange)
+        classes.separate(bucket.shares.axes);
+    }
     for (const ParameterPlan& parameter : layout.parameters) {
       classes.cut_pieces(parameter.shape, parameter.cuts);
       if (parameters) cut_parameter(classes, plan, layout, parameter);
@@ -138,6 +145,12 @@ RankGroups<std::vector<Size>> group_alike(const Plan& plan, bool with_norm) {
       for (Size n = 1; n <= run.count; ++n) key.push_back(nodes_in({run.begin, n}));
     for (const BucketPlace& bucket : state.buckets)
       key.insert(key.end(), {bucket.share.count, bucket.nodes, bucket.share_rows});
+    key.push_back(state.matrices);
+    for (std::size_t b = 0; input.orthogonalizes && b < state.buckets.size(); ++b) {
+      const MatricesPlan matrices = plan_matrices(plan, static_cast<Size>(b), rank);
+      key.push_back(matrices.held.count);
+      key.insert(key.end(), matrices.matrices.begin(), matrices.matrices.end());
+    }
     for (const UnitPlan& unit : plan.stage(rank).parameters.units)
       key.push_back(state.owned_gradients(unit.bucket, unit.partial_gradients).count);
     Size counted = 0;

@@ -8,6 +8,7 @@ std::vector<TensorPart> tensor_parts(const Plan& plan, Size rank, TensorRole rol
   const ParameterLayout& layout = plan.stage(rank).parameters;
   std::vector<TensorPart> parts;
   Size moment = 0;  // number of the next moment of the parameter
+  Size second = 0;  // elements of second moments so far, with padding
   for (const Slot& slot : plan.stage(rank).slots) {
     if (slot.parameter < 0) continue;
     if (slot.role == TensorRole::parameter) moment = 0;
@@ -18,7 +19,12 @@ std::vector<TensorPart> tensor_parts(const Plan& plan, Size rank, TensorRole rol
     const Range elements{begin, num_elements(piece.extent)};
     const Range owned = intersection(elements, state.buckets[bucket].share);
     const Range kept = slot.in_shares ? owned : elements;
-    const Range place = kept.count == 0 ? Range{} : state.place_of(bucket, kept, slot.in_shares);
+    Range place = kept.count == 0 ? Range{} : state.place_of(bucket, kept, slot.in_shares);
+    if (role == TensorRole::moment && moment == 1) {  // matrices of muon have none
+      place.begin = second;
+      second += slot.in_shares ? intersection(parameter.place, state.buckets[bucket].share).count
+                               : parameter.place.count;
+    }
     parts.push_back({slot, role == TensorRole::moment ? moment++ : 0, piece,
                      Range{kept.begin - begin, kept.count}, Range{owned.begin - begin, owned.count},
                      !plan.is_copy(rank, parameter),

@@ -7,6 +7,7 @@
 #include <tessera/base/error.hpp>
 #include <tessera/comm/scratch.hpp>
 #include <tessera/nn/layers/layer_kind.hpp>
+#include <tessera/optim/newton_schulz.hpp>
 #include <tessera/plan/grains.hpp>
 #include <tessera/plan/layout/units.hpp>
 
@@ -89,6 +90,7 @@ void add_parameters(ParameterLayout& plan, const PlanInput& input, Size l,
          .shape = shape,
          .partial_gradient = placements.along("model").parameter_gradients[p].is_partial(),
          .is_kernel = is_kernel(layer, p),
+         .is_matrix = is_orthogonalized(input, l, p),
          .sign_rate = layer.parameters[p].sign_rate,
          .cuts = cuts,
          .copies = sums | (input.mesh.axes_named({"model"}) - axes_of(cuts)),
@@ -111,6 +113,18 @@ void add_copy(ParameterLayout& plan, const PlanInput& input, Size l,
     plan.parameters[p].is_copy = true;
 }
 
+/// Returns true if the predicate holds for a parameter of some units.
+bool any_parameter(const ParameterLayout& plan, Range units, bool (*holds)(const ParameterPlan&)) {
+  const auto begin = plan.parameters.begin();
+  return std::any_of(begin + plan.units[units.begin].parameters.begin,
+                     begin + plan.units[units.end() - 1].parameters.end(), holds);
+}
+bool is_matrix(const ParameterPlan& parameter) { return parameter.is_matrix; }
+/// Tables, the head, experts and modes: buckets of matrices, whose directions move, have none.
+bool is_large_other(const ParameterPlan& parameter) {
+  return !parameter.is_matrix && parameter.shape.size() > 1;
+}
+
 /// Joins units into buckets, beginning with the last unit: those of a block if parameters are
 /// sharded and FsdpUnit::block says so. A bucket does not cross chunks; `first_units` holds the
 /// first unit of each chunk.
@@ -126,6 +140,8 @@ void fill_buckets(ParameterLayout& plan, const PlanInput& input,
     const bool joins =
         !plan.buckets.empty() && !first_units.contains(u + 1) && !plan.units[u].is_tied &&
         !plan.buckets.back().is_tied && plan.buckets.back().sums == plan.units[u].sums &&
+        !(any_parameter(plan, {u, plan.buckets.back().units.count + 1}, is_matrix) &&
+          any_parameter(plan, {u, plan.buckets.back().units.count + 1}, is_large_other)) &&
         (gathers ? input.fsdp_unit == FsdpUnit::block && block(u) == block(u + 1)
                  : (plan.buckets.back().elements + elements) * size_of(input.state_type) <=
                        input.bucket_bytes);
@@ -141,9 +157,28 @@ void fill_buckets(ParameterLayout& plan, const PlanInput& input,
   std::reverse(plan.buckets.begin(), plan.buckets.end());
 }
 
+/// Pads the places of a bucket's parameters, so that the balanced shares of ranks begin where the
+/// parameters of their owners do.
+void pad_for_owners(ParameterLayout& plan, Size b, const MeshShape& mesh) {
+  BucketPlan& bucket = plan.buckets[b];
+  const std::vector<Size> owners = owners_of(plan, b, mesh);
+  ParameterPlan* const first = &plan.parameters[plan.units[bucket.units.begin].parameters.begin];
+  const Size ranks = mesh.group_size(bucket.shares.axes);
+  std::vector<Size> elements(static_cast<std::size_t>(ranks));
+  for (std::size_t p = 0; p < owners.size(); ++p) elements[owners[p]] += first[p].place.count;
+  const Size share = *std::max_element(elements.begin(), elements.end());
+  for (std::size_t p = 0; p < owners.size(); ++p)
+    if (const Size next = p + 1 < owners.size() ? owners[p + 1] : ranks; next > owners[p])
+      first[p].place.count += (next - owners[p]) * share - elements[owners[p]];
+  bucket.elements = ranks * share;
+}
+
 /// Places units and parameters in their buckets, one after the other.
-void place(ParameterLayout& plan) {
+void place(ParameterLayout& plan, const PlanInput& input) {
   for (Size b = 0; b < static_cast<Size>(plan.buckets.size()); ++b) {
+    BucketPlan& bucket = plan.buckets[b];
+    if (input.muon_layout == MuonLayout::owner && any_parameter(plan, bucket.units, is_matrix))
+      pad_for_owners(plan, b, input.mesh);
     Size at = 0;
     const Range units = plan.buckets[b].units;
     for (Size u = units.begin; u < units.end(); ++u) {
@@ -155,6 +190,10 @@ void place(ParameterLayout& plan) {
         parameter.bucket = b;
         parameter.place.begin = at;
         at += parameter.place.count;
+        if (parameter.is_matrix) {
+          bucket.matrices.push_back(parameter.place);
+          bucket.splits_matrices = bucket.splits_matrices || !parameter.cuts.empty();
+        }
         if (!parameter.partial_gradient) continue;
         Range& partial = unit.partial_gradients;
         if (partial.count == 0) partial.begin = parameter.place.begin;
@@ -224,8 +263,39 @@ ParameterLayout lay_out_parameters(const PlanInput& input,
     }
   }
   fill_buckets(plan, input, first_units);
-  place(plan);
+  place(plan, input);
   return plan;
+}
+
+bool is_orthogonalized(const PlanInput& input, Size layer, std::size_t parameter) {
+  const std::vector<LayerSpec>& layers = input.model.layers;
+  const auto has_kernel = [](const LayerSpec& of) {
+    return of.tied_to >= 0 || (!of.parameters.empty() && is_kernel(of, 0));
+  };
+  return input.orthogonalizes && layers[layer].parameters[parameter].shape.size() == 2 &&
+         is_kernel(layers[layer], parameter) &&
+         std::any_of(layers.begin() + layer + 1, layers.end(), has_kernel);
+}
+
+std::vector<Size> owners_of(const ParameterLayout& layout, Size bucket, const MeshShape& mesh) {
+  const BucketPlan& of = layout.buckets[bucket];
+  const Size first = layout.units[of.units.begin].parameters.begin,
+             end = layout.units[of.units.end() - 1].parameters.end();
+  std::vector<double> middles;
+  double flops = 0;
+  for (Size p = first; p < end; ++p) {
+    const ParameterPlan& parameter = layout.parameters[p];
+    const double own = parameter.is_matrix ? newton_schulz_flops(parameter.shape) : 0;
+    middles.push_back(flops + own / 2);
+    flops += own;
+  }
+  const auto ranks = static_cast<double>(mesh.group_size(of.shares.axes));
+  std::vector<Size> owners;
+  for (const double middle : middles)
+    owners.push_back(static_cast<Size>(std::min(ranks * middle / flops, ranks - 1)));
+  const Size before = owners.front();  // without owners of their own
+  for (Size& owner : owners) owner -= before;
+  return owners;
 }
 
 std::string name_of(const BucketPlan& bucket, const std::vector<UnitPlan>& units) {
@@ -265,6 +335,8 @@ StatePlan plan_state(const PlanInput& input, const std::vector<BucketPlan>& buck
     place.share_begin = state.shares;
     state.whole += place.whole.count;
     state.shares += place.share.count;
+    for (const Range& matrix : bucket.matrices)
+      state.matrices += intersection(matrix, place.share).count;
     largest_share = std::max(largest_share, place.share.count);
     state.buckets.push_back(place);
   }

@@ -21,6 +21,10 @@ constexpr Range intersection(Range a, Range b) {
   return begin < end ? Range{begin, end - begin} : Range{a.begin, 0};
 }
 
+/// Returns true if muon orthogonalizes a parameter: a kernel of two dimensions, which is what
+/// PyTorch's Muon takes, but for the one that makes the prediction.
+bool is_orthogonalized(const PlanInput& input, Size layer, std::size_t parameter);
+
 /// One parameter and its place in the flat buffer of its bucket. The place has the size of the
 /// largest piece over all ranks of `model`, and smaller pieces are padded. So a bucket has the same
 /// layout on all of these ranks, they all reduce a replicated element in the same order, and its
@@ -34,11 +38,12 @@ struct ParameterPlan {
   /// along `model` and is reduced there as well.
   bool partial_gradient = false;
   bool is_kernel = false;
-  bool is_copy = false;  ///< the first stage has the parameter too (UnitPlan::is_tied)
-  double sign_rate = 0;  ///< ParameterSpec::sign_rate
-  Cuts cuts{};           ///< by the axes that split the layer, `model` first
-  AxisSet copies{};      ///< the axes along which ranks hold the same piece
-  Range place{};         ///< elements with padding, counted from the start of the bucket
+  bool is_matrix = false;  ///< is_orthogonalized()
+  bool is_copy = false;    ///< the first stage has the parameter too (UnitPlan::is_tied)
+  double sign_rate = 0;    ///< ParameterSpec::sign_rate
+  Cuts cuts{};             ///< by the axes that split the layer, `model` first
+  AxisSet copies{};        ///< the axes along which ranks hold the same piece
+  Range place{};           ///< elements with padding, counted from the start of the bucket
   Size bucket = 0;
 };
 
@@ -63,11 +68,13 @@ struct UnitPlan {
 /// A run of units whose gradients are reduced, and whose parameters are gathered, in one call: a
 /// tensor of one dimension. Strategies shard buckets: each rank keeps one balanced part.
 struct BucketPlan {
-  Range units{};         ///< positions in ParameterLayout::units
-  Size elements = 0;     ///< with padding
-  AxisSet sums{};        ///< UnitPlan::sums of all its units
-  Cut shares{};          ///< by the axes over which the strategy shards it, as one
-  bool is_tied = false;  ///< UnitPlan::is_tied
+  Range units{};                  ///< positions in ParameterLayout::units
+  Size elements = 0;              ///< with padding
+  AxisSet sums{};                 ///< UnitPlan::sums of all its units
+  Cut shares{};                   ///< by the axes over which the strategy shards it, as one
+  bool is_tied = false;           ///< UnitPlan::is_tied
+  std::vector<Range> matrices{};  ///< places of those that are orthogonalized
+  bool splits_matrices = false;   ///< `model` splits one of them
   /// Returns the axes of the ranks that have the same share.
   AxisSet replicas() const { return sums - shares.axes; }
   AxisSet summed_before{};  ///< axes over which each microbatch sums (sums_positions_first())
@@ -133,6 +140,7 @@ struct StatePlan {
   Size gathered = 0;          ///< buffer of gathered parameters
   Size bucket_gradients = 0;  ///< buffer of whole gradients
   Size incoming = 0;          ///< share of one microbatch, before it is added to earlier ones
+  Size matrices = 0;          ///< elements of moments() that have no second moment
   Size scatter_scratch = 0;   ///< scratch of a started reduce-scatter: shares of other ranks
 
   /// Returns true if a rank keeps only the parameters that it updates. If layers read copies in the
@@ -173,6 +181,10 @@ struct StatePlan {
   /// replicas of the share sum up.
   Range gradient(Size bucket) const;
 };
+
+/// Returns the coordinate along the axes of its shares of the rank that orthogonalizes each
+/// parameter of a bucket with MuonLayout::owner or exchange: runs of parameters, balanced by FLOPs.
+std::vector<Size> owners_of(const ParameterLayout& layout, Size bucket, const MeshShape& mesh);
 
 /// Makes the plan of a rank. Rank 0 has the largest shares, the last rank of the mesh the smallest.
 StatePlan plan_state(const PlanInput& input, const std::vector<BucketPlan>& buckets, Size rank);

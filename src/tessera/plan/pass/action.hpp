@@ -130,6 +130,22 @@ struct Reduce : BucketMove {
   bool operator==(const Reduce&) const = default;
 };
 
+/// A part of muon's update of the matrices of a bucket: `start` renews their momentum and makes
+/// directions of it, `whole` orthogonalizes whole matrices of these, and `finish` moves parameters.
+struct Orthogonalize : BucketMove {
+  static constexpr std::string_view name = "orthogonalize";
+  bool operator==(const Orthogonalize&) const = default;
+};
+
+/// Gathers the directions of a bucket over the ranks of its shares or over `model`, or moves them
+/// to the owners of matrices and back.
+struct MoveDirections : BucketMove {
+  static constexpr std::string_view name = "move_directions";
+  Operation operation = Operation::all_gather;
+  bool back = false;
+  bool operator==(const MoveDirections&) const = default;
+};
+
 /// All-reduces UnitPlan::partial_gradients over `model`: with sequence parallelism, norms and
 /// biases see only the rank's own rows.
 struct ReduceRows {
@@ -190,7 +206,7 @@ struct Update {
 /// One operation of a step. Each makes at most one collective call.
 using Action = std::variant<Forward, Backward, PartialLoss, Loss, Accumulate, Move, Message, Gather,
                             ReduceScatter, Reduce, ReduceTied, ReduceRows, CountTargets,
-                            CheckFinite, FindLargest, Clip, Update>;
+                            CheckFinite, FindLargest, Clip, Orthogonalize, MoveDirections, Update>;
 
 /// An action that the entries of many microbatches share.
 class SharedAction {

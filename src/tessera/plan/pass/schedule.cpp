@@ -65,6 +65,8 @@ class Scheduler {
     const AxisSet of_state = state_axes(input_.strategy, mesh());
     if (input_.clips_by_norm && input_.numerics.reproducible) add(FindLargest{{of_state}});
     if (input_.clips_by_value || input_.clips_by_norm) add(Clip{{of_state}});
+    for (Size b = 0; b < size(); ++b)
+      if (!buckets_[b].matrices.empty()) orthogonalize(b);
     add(Update{});
     for (Size b = 0; sharding_.moments && !sharding_.parameters && b < size(); ++b) gather(b);
     return std::move(actions_);
@@ -161,6 +163,20 @@ class Scheduler {
   }
   void reduce(Size bucket, Phase phase) {
     add(Reduce{{bucket, buckets_[bucket].summing(), phase}});
+  }
+  void orthogonalize(Size b) {
+    const AxisSet shares = buckets_[b].shares.axes, model = mesh().axes_named({"model"});
+    const auto move = [&](AxisSet ranks, Operation operation, bool back = false) {
+      if (mesh().group_size(ranks) > 1) add(MoveDirections{{b, ranks}, operation, back});
+    };
+    const bool exchanges = input_.muon_layout == MuonLayout::exchange;
+    add(Orthogonalize{{b, {}, Phase::start}});
+    if (exchanges) move(shares, Operation::all_to_all);
+    if (input_.muon_layout == MuonLayout::gather) move(shares, Operation::all_gather);
+    if (buckets_[b].splits_matrices) move(model, Operation::all_gather);
+    add(Orthogonalize{{b, {}}});
+    if (exchanges) move(shares, Operation::all_to_all, true);
+    add(Orthogonalize{{b, {}, Phase::finish}});
   }
   void reduce_tied() {
     const auto tied = std::find_if(buckets_.begin(), buckets_.end(),
