@@ -176,6 +176,11 @@ TEST(Products, FollowFromExpressions) {
     EXPECT_EQ(shapes_text(layer_products(dense, samples).backward),
               shapes_text({{in, out, samples * positions}}));
 
+    LayerSpec tied = tied_linear("y", "u", 0, 0, out, in);  // dT = dy^T x
+    tied.sizes.emplace('p', positions);
+    EXPECT_EQ(shapes_text(layer_products(tied, samples).backward),
+              shapes_text({{out, in, samples * positions}, {samples * positions, in, out}}));
+
     LayerSpec grouped = linear("y", "u", 0, {"kernel", {experts, in, out}, {"", "", ""}});
     grouped.sizes.emplace('k', positions);
     expect_products(grouped, samples, {samples * positions, out, in, experts});

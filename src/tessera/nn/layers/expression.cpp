@@ -101,6 +101,7 @@ LayerProducts layer_products(const LayerSpec& layer, Size samples) {
   }
   const Size launches = layer.tiling.launches(times, kind.at_once(layer));
   LayerProducts all{{{m, n, k, times, launches}}, {{k, n, m, times, launches}}};
+  if (layer.tied_to >= 0) all.backward = {{n, k, m, times, launches}};  // stored as (out, in)
   if (layer.inputs[0] != LayerSpec::data) all.backward.push_back({m, k, n, times, launches});
   return all;
 }
