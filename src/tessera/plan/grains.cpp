@@ -67,8 +67,8 @@ Size batch_coordinate(const PlanInput& input, Size rank) {
   return mesh.coordinate(rank, replicas) * mesh.group_size(shards) + mesh.coordinate(rank, shards);
 }
 
-Range grains_at(const PlanInput& input, Range places) {
-  return items_of(input.numerics.grains, input.batch_ranks(), places);
+Range grains_at(const PlanInput& input, Size place) {
+  return balanced_split(input.numerics.grains, input.batch_ranks(), place);
 }
 
 std::vector<Range> nodes_over(const PlanInput& input, AxisSet axes, Size rank) {
@@ -77,7 +77,7 @@ std::vector<Range> nodes_over(const PlanInput& input, AxisSet axes, Size rank) {
   std::sort(places.begin(), places.end());
   std::vector<Range> nodes;
   for (const Size place : places)
-    for (const Range& node : largest_nodes(grains_at(input, {place, 1}))) push_node(nodes, node);
+    for (const Range& node : largest_nodes(grains_at(input, place))) push_node(nodes, node);
   return nodes;
 }
 
@@ -92,8 +92,7 @@ std::vector<std::vector<Range>> gradient_nodes(const PlanInput& input, const Buc
 Range batch_share(const PlanInput& input, Size batch, Size rank) {
   const MeshShape& mesh = input.mesh;
   if (input.numerics.reproducible)
-    return items_of(batch, input.numerics.grains,
-                    grains_at(input, {batch_coordinate(input, rank), 1}));
+    return items_of(batch, input.numerics.grains, grains_at(input, batch_coordinate(input, rank)));
   Range rows{0, batch};
   for (const std::size_t axis : batch_axes(mesh)) {
     const Range part =
@@ -111,7 +110,7 @@ BatchSamples::BatchSamples(const PlanInput& input, Size batch, Size rank)
   for (const Size other : input.mesh.group(input.mesh.axes_named({"expert"}), rank))
     of_ranks_.push_back({batch_share(input, batch, other).count,
                          input.numerics.reproducible
-                             ? grains_at(input, {batch_coordinate(input, other), 1}).count
+                             ? grains_at(input, batch_coordinate(input, other)).count
                              : microbatches_});
 }
 
@@ -145,7 +144,7 @@ Size first_microbatch_samples(const PlanInput& input) {
            (parts - extra) * balanced_split(base, input.microbatches, 0).count;
   Size sum = 0;
   for (Size part = 0; part < std::min(parts, grains); ++part)  // others have no grain
-    sum += balanced_split(input.batch_size, grains, grains_at(input, {part, 1}).begin).count;
+    sum += balanced_split(input.batch_size, grains, grains_at(input, part).begin).count;
   return sum;
 }
 
@@ -225,7 +224,7 @@ void set_grains(PlanInput& input) {
                                    std::pair{"numerics.model_grains", numerics.model_grains}})
     if (!is_power_of_two(value))
       throw ConfigError(key, std::to_string(value), "must be a power of two");
-  const Size grains = grains_at(input, {0, 1}).count;  // of the ranks with the most
+  const Size grains = grains_at(input, 0).count;  // of the ranks with the most
   if (input.microbatches != 1 && input.microbatches != grains)
     throw ConfigError(
         "training.microbatches", std::to_string(input.microbatches),

@@ -18,9 +18,9 @@ namespace tessera {
 /// gradients are summed first are neighbours.
 Size batch_coordinate(const PlanInput& input, Size rank);
 
-/// Returns the grains of the ranks with these places (batch_coordinate()): one run, because the
-/// grains are split over them as balanced as possible. With more ranks than grains some have none.
-Range grains_at(const PlanInput& input, Range places);
+/// Returns the grains of the rank with this place (batch_coordinate()): a part of the balanced
+/// split of all. With more ranks than grains some have none.
+Range grains_at(const PlanInput& input, Size place);
 /// Returns the largest nodes of the tree of the grains that the ranks along these axes have
 /// together.
 std::vector<Range> nodes_over(const PlanInput& input, AxisSet axes, Size rank);

@@ -213,8 +213,8 @@ void plan_rows(StatePlan& state, const PlanInput& input, const std::vector<Bucke
                Size rank) {
   const MeshShape& mesh = input.mesh;
   for (const Size of : mesh.group(mesh.axes_named({"expert"}), rank))
-    state.grains_of_experts.push_back(grains_at(input, {batch_coordinate(input, of), 1}));
-  state.grains = grains_at(input, {batch_coordinate(input, rank), 1});
+    state.grains_of_experts.push_back(grains_at(input, batch_coordinate(input, of)));
+  state.grains = grains_at(input, batch_coordinate(input, rank));
   state.microbatches = input.microbatches;
   for (const Range& run : state.grains_of_experts)
     for (Size m = 0; m < input.microbatches; ++m)
