@@ -125,7 +125,8 @@ void PassTensors::redistribute(SlotId from, SlotId to) {
 
 void PassTensors::move(SlotId from, SlotId to, std::size_t axis) {
   const Size samples = most_samples_.in(0, slot(from).sample_axes & slot(to).sample_axes);
-  const MovedBlock block = moved_block(slot(from), slot(to), axis, samples, 0, input_.mesh, 0);
+  const MovedBlock block =
+      moved_block(slot(from), slot(to), axis, samples, most_samples_.filled(0), input_.mesh, 0);
   const Transition made = transition(block.before, block.after);
   SlotId scratch = no_slot;
   if (packed_elements(block.before, block.after, block.shape, input_.mesh.axes()[axis].size, 0) >
