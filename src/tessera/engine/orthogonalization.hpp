@@ -5,6 +5,7 @@
 #include <vector>
 
 #include <tessera/engine/plan_communicators.hpp>
+#include <tessera/optim/newton_schulz.hpp>
 #include <tessera/plan/orthogonalization.hpp>
 #include <tessera/random/fill.hpp>
 

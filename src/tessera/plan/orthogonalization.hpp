@@ -4,7 +4,7 @@
 
 #include <vector>
 
-#include <tessera/optim/newton_schulz.hpp>
+#include <tessera/optim/newton_schulz_products.hpp>
 #include <tessera/plan/plan.hpp>
 
 namespace tessera {

@@ -7,7 +7,7 @@
 #include <tessera/base/error.hpp>
 #include <tessera/comm/scratch.hpp>
 #include <tessera/nn/layers/layer_kind.hpp>
-#include <tessera/optim/newton_schulz.hpp>
+#include <tessera/optim/newton_schulz_products.hpp>
 #include <tessera/plan/grains.hpp>
 #include <tessera/plan/layout/units.hpp>
 
