@@ -47,13 +47,15 @@ void write_mesh(std::string& out, const PlanInput& input, const Topology& topolo
 }
 
 std::string types_text(const PlanInput& input) {
-  if (!input.has_copies()) return std::string(name_of(input.compute_type));
-  return fmt::format(
-      "{}{}; parameters, gradients, moments and sums {}{}", name_of(input.compute_type),
-      input.emulates_products() ? ", products emulated" : "", name_of(input.state_type),
-      input.model_reduce_dtype == ModelReduceType::state
-          ? ""
-          : fmt::format(", those along model {}", name_of(input.compute_type)));
+  const std::string_view rounded = input.has_bf16_moments ? "; moments bfloat16" : "";
+  if (!input.has_copies()) return fmt::format("{}{}", name_of(input.compute_type), rounded);
+  return fmt::format("{}{}; parameters, gradients{} and sums {}{}{}", name_of(input.compute_type),
+                     input.emulates_products() ? ", products emulated" : "",
+                     input.has_bf16_moments ? "" : ", moments", name_of(input.state_type),
+                     input.model_reduce_dtype == ModelReduceType::state
+                         ? ""
+                         : fmt::format(", those along model {}", name_of(input.compute_type)),
+                     rounded);
 }
 
 /// A line of the table of tensors, which may stand for the tensors of several equal blocks.
