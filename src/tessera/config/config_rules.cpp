@@ -109,7 +109,7 @@ void check_loss(const Config& config, const ModelSpec& model) {
            name_of(LossKind::cross_entropy));
 }
 
-/// Checks that the sizes of the configuration are those of the launch.
+/// Checks that ranks have shares of what this layout moves.
 void check_muon(const TrainingConfig& config) {
   const MuonLayout layout = config.distributed.muon_layout;
   if (layout == MuonLayout::gather) return;
@@ -120,6 +120,7 @@ void check_muon(const TrainingConfig& config) {
            "needs a strategy whose ranks share moments: zero1, zero2, fsdp or hybrid");
 }
 
+/// Checks that the sizes of the configuration are those of the launch.
 void check_launch(const DistributedConfig& config, Size ranks) {
   if (ranks < 1 || ranks > std::numeric_limits<int>::max())
     reject("ranks", ranks, "must be from 1 to 2^31 - 1, the range of MPI ranks");
