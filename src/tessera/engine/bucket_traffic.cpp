@@ -26,14 +26,13 @@ BucketTraffic<T>::BucketTraffic(const Plan& plan, Size rank, const PlanCommunica
       padding_(state_.buckets.size()),
       reductions_(state_.buckets.size()) {
   for (const BucketPlan& bucket : stage_.parameters.buckets) {
-    const auto sum_over = [&](AxisSet axes, Size in_stride) {
-      const Communicator& ranks = communicators[axes];
-      return in_fixed_order_ ? ranks.in_tree({gradient_nodes(plan.input, bucket, axes, rank),
-                                              in_stride, state_.gradients()})
-                             : ranks;
+    if (!in_fixed_order_) break;
+    const auto in_tree = [&](AxisSet axes, Size in_stride) {
+      return communicators[axes].in_tree(
+          {gradient_nodes(plan.input, bucket, axes, rank), in_stride, state_.gradients()});
     };
-    scatters_.push_back(sum_over(bucket.shares.axes, state_.whole_gradients()));
-    sums_.push_back(sum_over(bucket.summing(), state_.gradients()));
+    scatters_.push_back(in_tree(bucket.shares.axes, state_.whole_gradients()));
+    sums_.push_back(in_tree(bucket.summing(), state_.gradients()));
   }
   for (const ParameterPlan& parameter : stage_.parameters.parameters) {
     const Size elements = num_elements(plan.piece(rank, parameter).extent);
@@ -60,7 +59,7 @@ void BucketTraffic<T>::reduce_scatter(const ReduceScatter& move, Size microbatch
     finish(scatter_);
     return add_incoming(bucket, microbatch);
   }
-  const Communicator& ranks = scatters_[bucket];
+  const Communicator& ranks = in_fixed_order_ ? scatters_[bucket] : communicators_[move.ranks];
   const Vector<State> whole = gradients_.whole(bucket), share = scattered(bucket, microbatch);
   if (move.phase == Phase::start) {
     const Scratch room{scatter_scratch_};
@@ -80,7 +79,7 @@ template <class T>
 void BucketTraffic<T>::reduce(const Reduce& move) {
   Request& reduction = reductions_[move.bucket];
   if (move.phase == Phase::finish) return finish(reduction);
-  const Communicator& ranks = sums_[move.bucket];
+  const Communicator& ranks = in_fixed_order_ ? sums_[move.bucket] : communicators_[move.ranks];
   const Vector<State> gradient = gradients_.range(state_.gradient(move.bucket));
   if (move.phase == Phase::start) return started(reduction, ranks.iall_reduce(gradient));
   ranks.all_reduce(gradient);

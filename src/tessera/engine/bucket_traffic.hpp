@@ -57,7 +57,7 @@ class BucketTraffic {
   const StagePlan& stage_;
   StatePlan state_;
   const PlanCommunicators& communicators_;
-  std::vector<Communicator> scatters_, sums_;  ///< of gradients in their order, by bucket
+  std::vector<Communicator> scatters_, sums_;  ///< by bucket, of sums in a fixed order
   StateArena<T> used_;
   StateArena<State> gradients_;
   const GradientTree<State>& tree_;
