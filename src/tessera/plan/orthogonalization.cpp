@@ -67,8 +67,8 @@ double orthogonalization_flops(const Plan& plan) {
       if (!parameter.is_matrix) continue;
       const AxisSet shares = stage.parameters.buckets[parameter.bucket].shares.axes;
       const bool on_all = plan.input.muon_layout == MuonLayout::gather;
-      flops += newton_schulz_flops(parameter.shape) *
-               static_cast<double>(ranks / (on_all ? 1 : mesh.group_size(shares)));
+      const Size times = on_all ? ranks : ranks / mesh.group_size(shares);
+      flops += newton_schulz_flops(parameter.shape) * static_cast<double>(times);
     }
   return flops;
 }
