@@ -98,6 +98,13 @@ struct Heads {
   }
 };
 
+/// Sets sums to -0, which changes no number.
+template <class State>
+void clear(const Vector<State>& sums) {
+  for_each(
+      "tessera::attention_clear"_label, static_cast<Size>(sums.extent(0)),
+      KOKKOS_LAMBDA(Size i) { sums(i) = State(-0.0); });
+}
 /// Adds `from` to `to`.
 template <class State>
 void join(const Vector<State>& to, const Vector<State>& from) {
@@ -213,10 +220,10 @@ class Attention {
     const Size first = at_once_ * (3 * square_ + (row == 0 ? 0 : query_rows(call_.layer) * d_));
     return alias_vector(call_.scratch.data() + first + row * size, size);
   }
-  /// Adds the next gradients to this row. -0 changes no number.
+  /// Adds the next gradients to this row.
   void begin_key_sums(Size row) const {
     node_ = row;
-    Kokkos::deep_copy(ExecSpace(), key_node(row), State(-0.0));
+    clear(key_node(row));
   }
 
   template <class F>

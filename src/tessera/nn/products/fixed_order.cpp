@@ -112,7 +112,7 @@ class InTiles {
     if (converts())
       for_parts("tessera::product_rows"_label, p_.a.column == 1 ? rows : terms, terms * rows,
                 [&](Size i) { copy_row(pass, i); });
-    for_parts("tessera::product_tiles"_label, across * down, terms * rows * columns / 8,
+    for_parts("tessera::product_tiles"_label, across * down, terms * rows * columns / 64,
               [&](Size tile) { multiply_tile(pass, tile, across, down); });
   }
 
