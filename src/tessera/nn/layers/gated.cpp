@@ -25,6 +25,7 @@ void gate(Size rows, Size cols, const T* x, T* y) {
 /// da = dy b activation'(a), db = dy activation(a).
 template <Activation A, class T>
 void gate_backward(Size rows, Size cols, const T* x, const T* dy, T* dx) {
+  constexpr bool of_z = needs_preactivation(A);
   for_rows(
       "tessera::gated_backward"_label, rows, 2 * cols, KOKKOS_LAMBDA(const Row& row) {
         using Math = StateOf<T>;
@@ -32,7 +33,7 @@ void gate_backward(Size rows, Size cols, const T* x, const T* dy, T* dx) {
         T* const out = dx + row.number * 2 * cols;
         row.for_each(cols, [=](Size j) {
           const Math a = in[2 * j], b = in[2 * j + 1], value = detail::value_of<A>(a);
-          out[2 * j] = d[j] * b * detail::slope_of<A>(needs_preactivation(A) ? a : value);
+          out[2 * j] = d[j] * b * detail::slope_of<A>(of_z ? a : value);
           out[2 * j + 1] = d[j] * value;
         });
       });

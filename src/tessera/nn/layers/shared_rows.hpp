@@ -26,7 +26,7 @@ struct OwnRuns {
     second = {};
   }
 
-  Size count() const { return first.count + second.count; }
+  KOKKOS_INLINE_FUNCTION Size count() const { return first.count + second.count; }
   KOKKOS_INLINE_FUNCTION Size of(Size row) const {
     return row < first.count ? first.begin + row : second.begin + row - first.count;
   }
