@@ -248,12 +248,7 @@ void multiply_in_order(const FixedOrderProduct<T, C>& product,
   template void multiply_in_order(const FixedOrderProduct<T, C>&, const ChainKernels<StateOf<T>>&, \
                                   const Vector<StateOf<T>>&, const Vector<StateOf<T>>&,            \
                                   const Vector<StateOf<T>>&);
-TESSERA_INSTANTIATE(float, float)
-TESSERA_INSTANTIATE(double, double)
-TESSERA_INSTANTIATE(BFloat16, BFloat16)
-TESSERA_INSTANTIATE(BFloat16, float)
-TESSERA_INSTANTIATE(Float16, Float16)
-TESSERA_INSTANTIATE(Float16, float)
+TESSERA_FOR_PRODUCT_TYPES(TESSERA_INSTANTIATE)
 #undef TESSERA_INSTANTIATE
 template std::vector<ChainKernels<float>> chain_kernels();
 template std::vector<ChainKernels<double>> chain_kernels();

@@ -59,3 +59,8 @@ void multiply_in_order(const FixedOrderProduct<T, C>& product,
                        const Vector<StateOf<T>>& right, const Vector<StateOf<T>>& result);
 
 }  // namespace tessera::detail
+
+/// Applies a macro to the types of the operands and of the result of each product.
+#define TESSERA_FOR_PRODUCT_TYPES(apply)                                                     \
+  apply(float, float) apply(double, double) apply(BFloat16, BFloat16) apply(BFloat16, float) \
+      apply(Float16, Float16) apply(Float16, float)

@@ -223,12 +223,7 @@ void Gemm<T>::multiply_batch(Trans trans_a, Trans trans_b, const Matrix<const T>
   template void Gemm<T>::multiply_batch(Trans, Trans, const Matrix<const T>&,                     \
                                         const Matrix<const T>&, StateOf<T>, const Matrix<C>&,     \
                                         const GemmBatch&, const SumBlocks&) const;
-TESSERA_INSTANTIATE(float, float)
-TESSERA_INSTANTIATE(double, double)
-TESSERA_INSTANTIATE(BFloat16, BFloat16)
-TESSERA_INSTANTIATE(BFloat16, float)
-TESSERA_INSTANTIATE(Float16, Float16)
-TESSERA_INSTANTIATE(Float16, float)
+TESSERA_FOR_PRODUCT_TYPES(TESSERA_INSTANTIATE)
 #undef TESSERA_INSTANTIATE
 TESSERA_INSTANTIATE_CLASS(Gemm);
 
