@@ -208,17 +208,20 @@ void Engine<T>::backward(const Backward& backward, std::optional<LayerCall<Compu
   {
     MemoryGuard guard;
     open_operands(call, guard);
-    if (!has_stacks) row_blocks_.backward(backward.layer, call);  // in blocks in a fixed order only
-    const Size stacks = backward.gradients != Gradients::of_inputs && has_stacks
-                            ? static_cast<Size>(state_.grains_of_experts.size())
-                            : 0;
-    for (Size stack = 0; stack < stacks; ++stack) {
-      const LayerCall<Compute> own = operands_.of_stack(call, backward, now.microbatch, stack);
-      for_each_operand(own, [&](const auto& view) { guard.open(view); });
-      row_blocks_.backward(backward.layer, own, stack, stacks);
+    if (!has_stacks) {
+      row_blocks_.backward(backward.layer, call);  // in blocks in a fixed order only
+    } else {
+      const Size stacks = backward.gradients == Gradients::of_inputs
+                              ? 0
+                              : static_cast<Size>(state_.grains_of_experts.size());
+      for (Size stack = 0; stack < stacks; ++stack) {
+        const LayerCall<Compute> own = operands_.of_stack(call, backward, now.microbatch, stack);
+        for_each_operand(own, [&](const auto& view) { guard.open(view); });
+        row_blocks_.backward(backward.layer, own, stack, stacks);
+      }
+      call.parameter_gradients = {};
+      if (call.wants_input_gradients()) tessera::backward(call);
     }
-    if (has_stacks) call.parameter_gradients = {};
-    if (has_stacks && call.wants_input_gradients()) tessera::backward(call);
   }
   if (backward.gradients != Gradients::of_inputs && !plan_.input.sums_positions_first())
     operands_.complete_gradients(backward.layer, now.microbatch.number);
