@@ -11,8 +11,8 @@ namespace tessera {
 
 /// The terms of sums over the ranks of a communicator that are added in a tree (pair_tree.hpp).
 struct TreeTerms {
-  /// By rank, the nodes that it contributes, in the order of places: none, one or several, no two
-  /// of which join. Each is a row, and the View of a call is the first one.
+  /// The nodes that each rank contributes, in the order of places: none, one or several that do not
+  /// join. Each is a row, and the View of a call is the first one.
   std::vector<std::vector<Range>> nodes{};
   /// Elements from one row to the next. A result has several rows if the nodes of all ranks
   /// together are no whole tree.

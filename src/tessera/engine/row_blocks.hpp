@@ -49,8 +49,8 @@ class RowBlocks {
   std::vector<Layer> layers_;
   Vector<State> nodes_;
   Vector<State> gathered_;  ///< ScratchPlan::gathered_rows
-  // Of the layer that ran last. Row r of the nodes is that of its r-th block of rows or heads, from
-  // the first row of the stack on; open nodes of the trees over positions follow.
+  // The layer that ran last. Row r of the nodes has its r-th block of rows or heads, from the first
+  // row of the stack on; open nodes of the trees over positions follow.
   Size rows_ = 1, elements_ = 0, first_row_ = 0;
   int by_position_ = -1;
   bool in_place_ = true, adds_ = false;  ///< row 0 is the gradients themselves

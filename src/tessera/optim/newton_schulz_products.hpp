@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What plans know about NewtonSchulz.
+// The products and the memory of NewtonSchulz, for plans.
 #pragma once
 
 #include <vector>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where muon orthogonalizes matrices, and what that moves.
+// The matrices that each rank orthogonalizes with muon, and the elements that this moves.
 #pragma once
 
 #include <vector>

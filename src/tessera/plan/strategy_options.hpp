@@ -39,7 +39,8 @@ enum class ModelReduceType : std::uint8_t { state, compute };
 template <>
 inline constexpr std::array<std::string_view, 2> names_of<ModelReduceType>{"state", "compute"};
 
-/// Where muon orthogonalizes a matrix, which must be whole there, if a strategy shards moments.
+/// The ranks on which muon makes a matrix whole and orthogonalizes it, if a strategy shards
+/// moments.
 enum class MuonLayout : std::uint8_t {
   gather,    ///< on all ranks, which gather the directions of a bucket
   owner,     ///< on one rank: shares of buckets are cut between parameters, balanced by FLOPs
