@@ -204,10 +204,47 @@ template <class Math>
 using PartialSums =
     Kokkos::View<Math*, ExecSpace::scratch_memory_space, Kokkos::MemoryTraits<Kokkos::Unmanaged>>;
 
-/// The most columns of a block on a host. Their partial sums fit the first cache.
-inline constexpr Size widest_block = 1024;
+/// Adds rows on the threads of a host, each of which takes some rows and, if there are few, some of
+/// the columns. Kernels over rows and products share rows alike, so a thread finds its own in the
+/// cache. The parts of the rows do not depend on the threads, nor do the sums.
+template <class Math, int kinds, class F>
+void sum_columns_on_host(const std::string& label, Size rows, Size cols, Size work, const F& f,
+                         const Kokkos::Array<Math*, kinds>& sums, bool add) {
+  constexpr Size most_parts = 16, least_rows = 64, widest = 1024;
+  const Size parts = std::clamp<Size>(rows / least_rows, 1, most_parts);
+  with_space_for(work, [&](const auto& space) {
+    const Size blocks = (space.concurrency() + parts - 1) / parts;
+    const Size width =
+        std::clamp<Size>((cols + blocks - 1) / blocks, std::min<Size>(cols, 64), widest);
+    const Size at_once = most_parts * widest / (parts * width) * width;
+    Math partial_sums[most_parts * kinds * widest];
+    Math* const partial = &partial_sums[0];
+    for (Size first = 0; first < cols; first += at_once) {
+      const Size columns = std::min(at_once, cols - first), across = (columns + width - 1) / width;
+      Kokkos::parallel_for(label, range_policy(space, parts * across), [=](Size i) {
+        const Range own = balanced_split(rows, parts, i / across);
+        const Size begin = i % across * width, count = std::min(width, columns - begin);
+        const Size ahead = elements_ahead(rows * cols, cols, count);
+        Math* const mine = partial + i * kinds * width;
+        std::fill_n(mine, kinds * count, Math(0));
+        for (Size row = own.begin; row < own.end(); ++row)
+          f(RowPart{row, first + begin, count, ahead, nullptr}, mine);
+      });
+      for (int kind = 0; kind < kinds; ++kind) {
+        if (sums[kind] == nullptr) continue;
+        Math* const out = sums[kind] + first;
+        if (!add) std::fill_n(out, columns, Math(0));
+        for (Size i = 0; i < parts * across; ++i) {
+          const Size begin = i % across * width, count = std::min(width, columns - begin);
+          const Math* const from = partial + i * kinds * width + kind * count;
+          for_each_independent(count, [=](Size j) { out[begin + j] += from[j]; });
+        }
+      }
+    }
+  });
+}
 
-/// Adds the rows of a block of columns. On a device, a team has the block. Its threads take rows in
+/// Adds the rows of a block of columns on a device. A team has the block. Its threads take rows in
 /// turn, each with partial sums in a row of scratch memory, which are added in the order of the
 /// threads.
 template <class Math, int kinds, class F>
@@ -217,11 +254,6 @@ struct ColumnSums {
   Size rows, cols, block;
   bool add;
 
-  KOKKOS_INLINE_FUNCTION void operator()(Size number) const {
-    Math partial[kinds * widest_block];
-    add_rows(number, 0, 1, nullptr, partial);
-    store(Row{number, 0, nullptr}, partial, 1);
-  }
   KOKKOS_INLINE_FUNCTION void operator()(const DeviceTeam& team) const {
     const Size number = team.league_rank(), thread = team.team_rank(), threads = team.team_size();
     const Size stride = kinds * block;
@@ -272,22 +304,17 @@ template <class Math, int kinds, class F>
 void sum_columns(const std::string& label, Size rows, Size cols, Size work, const F& f,
                  Math* const (&sums)[kinds], bool add) {
   if (cols == 0) return;
-  detail::ColumnSums<Math, kinds, F> kernel{f, {}, rows, cols, 32, add};
-  for (int kind = 0; kind < kinds; ++kind) kernel.sums[kind] = sums[kind];
+  Kokkos::Array<Math*, kinds> to{};
+  for (int kind = 0; kind < kinds; ++kind) to[kind] = sums[kind];
   if constexpr (on_host) {
-    with_space_for(work, [&](const auto& space) {
-      // Equally many columns for each thread, but at least 64 for vectors.
-      const Size threads = space.concurrency(), each = (cols + threads - 1) / threads;
-      kernel.block = std::clamp<Size>(each, std::min<Size>(cols, 64), detail::widest_block);
-      const Size blocks = (cols + kernel.block - 1) / kernel.block;
-      Kokkos::parallel_for(label, range_policy(space, blocks), kernel);
-    });
+    detail::sum_columns_on_host<Math, kinds>(label, rows, cols, work, f, to, add);
   } else {
     constexpr int threads = 8, lanes = 32;  // a block is as wide as a warp
     const Size scratch = detail::PartialSums<Math>::shmem_size(threads * kinds * lanes);
     const auto policy = TeamPolicy<ExecSpace>((cols + lanes - 1) / lanes, threads, lanes)
                             .set_scratch_size(0, Kokkos::PerTeam(scratch));
-    Kokkos::parallel_for(label, policy, kernel);
+    Kokkos::parallel_for(label, policy,
+                         detail::ColumnSums<Math, kinds, F>{f, to, rows, cols, lanes, add});
   }
 }
 
