@@ -101,6 +101,46 @@ TYPED_TEST(GemmOfBlocks, AgreesWithTheDefinitionForEveryTransposition) {
         }
 }
 
+// Whole numbers, whose sums are exact. Matrices of C lie side by side, as those of experts and
+// modes, or behind one another, as heads of attention. There are fewer, as many, and more than
+// threads.
+TYPED_TEST(GemmOfBlocks, MultipliesEachMatrixOfABatch) {
+  using T = TypeParam;
+  constexpr Size m = 9, n = 4, k = 5;
+  const auto number = [](Size i) { return static_cast<float>(i * 5 % 7) - 3; };
+  const auto whole = [&](Size rows, Size cols) {
+    std::vector<T> values(static_cast<std::size_t>(rows * cols));
+    for (std::size_t i = 0; i < values.size(); ++i) values[i] = number(static_cast<Size>(i));
+    return to_device<T>(values, rows, cols);
+  };
+  for (const Size count : {0, 1, 2, 3, 17})
+    for (const bool side_by_side : {true, false}) {
+      const Size across = side_by_side ? std::max<Size>(1, count) : 1,
+                 down = std::max<Size>(1, count) / across;
+      const Matrix<T> a = whole(down * m, across * k), b = whole(std::max<Size>(1, count) * k, n),
+                      c = whole(down * m, across * n);
+      const Size a_next = side_by_side ? k : m * k, c_next = side_by_side ? n : m * n;
+      const Gemm<T> gemm(MatmulPrecision::strict, MatmulScratch{m * k, k * n, m * n});
+      gemm.multiply_batch(Trans::no, Trans::no, Matrix<const T>(block_of(a, {0, m}, {0, k})),
+                          Matrix<const T>(block_of(b, {0, k}, {0, n})), 0,
+                          block_of(c, {0, m}, {0, n}), {count, a_next, k * n, c_next});
+      const std::vector<T> found = to_host(c);
+      for (Size matrix = 0; matrix < count; ++matrix)
+        for (Size i = 0; i < m; ++i)
+          for (Size j = 0; j < n; ++j) {
+            float sum = 0;
+            for (Size t = 0; t < k; ++t)
+              sum +=
+                  number(matrix * a_next + i * across * k + t) * number((matrix * k + t) * n + j);
+            ASSERT_EQ(static_cast<float>(found[matrix * c_next + i * across * n + j]), sum)
+                << count << " matrices, number " << matrix << " at " << i << ", " << j;
+          }
+      if (count == 0) {
+        EXPECT_EQ(static_cast<float>(found[0]), number(0)) << "no matrix was asked for";
+      }
+    }
+}
+
 // Heads of attention may have one column. The test uses whole numbers, whose sums are exact.
 TYPED_TEST(GemmOfBlocks, MayHaveOneColumn) {
   using T = TypeParam;

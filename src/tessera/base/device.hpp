@@ -8,6 +8,7 @@
 #include <Kokkos_Macros.hpp>
 
 #include <tessera/base/names.hpp>
+#include <tessera/base/types.hpp>
 
 namespace tessera {
 
@@ -23,5 +24,8 @@ inline constexpr Device this_device = Device::gpu;
 #else
 inline constexpr Device this_device = Device::cpu;
 #endif
+
+/// Returns the threads of a host that share a kernel: 1 on a device, and before Kokkos has started.
+Size kernel_threads();
 
 }  // namespace tessera

@@ -8,6 +8,10 @@
 
 namespace tessera {
 
+Size kernel_threads() {
+  return on_host && Kokkos::is_initialized() ? ExecSpace().concurrency() : 1;
+}
+
 Size serial_below() {
   constexpr const char* name = "TESSERA_SERIAL_BELOW";
   Size elements = 16384;
@@ -17,7 +21,7 @@ Size serial_below() {
       throw ConfigError(name, value, "must be a number of elements, 0 or more");
     elements = *number;
   }
-  return ExecSpace().concurrency() == 1 ? std::numeric_limits<Size>::max() : elements;
+  return kernel_threads() == 1 ? std::numeric_limits<Size>::max() : elements;
 }
 
 }  // namespace tessera

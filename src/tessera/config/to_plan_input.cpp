@@ -21,6 +21,7 @@ PlanInput plan_input(const Config& config, const MeshShape& mesh, const DeviceTr
   input.state_type = config.model.dtype;
   input.compute_type = compute_type(config);
   input.traits = traits;
+  if (distributed.threads) input.traits.threads = *distributed.threads;
   input.precision = config.model.matmul_precision;
   input.samples = config.data.samples;
   input.validation_samples = config.data.validation_samples;

@@ -35,13 +35,14 @@ struct DeviceTraits {
   Device device = this_device;
   /// The types of few bits that products read directly. Others convert copies of their operands.
   bool tf32 = false, bfloat16 = true, float16 = true;
+  Size threads = 1;  ///< of a rank on a CPU
 
   bool multiplies(DType half) const { return half == DType::bfloat16 ? bfloat16 : float16; }
-  /// On a CPU, a block of scores with its operands, and a few matrices, fit the second cache of a
-  /// core. A GPU needs large products, and many small ones in a launch. In a fixed order of sums,
-  /// it multiplies one matrix after another (fixed_order.hpp).
+  /// On a CPU, a block of scores with its operands, and a few matrices for each thread, fit the
+  /// second cache of a core. A GPU needs large products, and many small ones in a launch. In a
+  /// fixed order of sums, it multiplies one matrix after another (fixed_order.hpp).
   constexpr Tiling tiling(bool fixed_order = false) const {
-    if (device == Device::cpu) return {1 << 15, 64, 512, false};
+    if (device == Device::cpu) return {threads << 15, 64, 512, false};
     return {1 << 24, 1024, 4096, !fixed_order};
   }
 };
@@ -49,7 +50,8 @@ struct DeviceTraits {
 /// Returns the traits of this program on the present processor or device.
 inline DeviceTraits traits_of_this_device() {
   const auto is_native = [](DType half) { return half_products(half) != HalfProducts::emulated; };
-  return {this_device, has_native_tf32(), is_native(DType::bfloat16), is_native(DType::float16)};
+  return {this_device, has_native_tf32(), is_native(DType::bfloat16), is_native(DType::float16),
+          kernel_threads()};
 }
 
 }  // namespace tessera

@@ -142,13 +142,12 @@ BlasStatus start_blas(int threads) {
     parts.push_back(onednn_text(version()[0], version()[1], version()[2]));
 
   const bool is_chosen = std::getenv(blas.variable) != nullptr;
-  // oneDNN has the threads of OpenMP, which are those of all cores if Kokkos does not use OpenMP.
-  // So may OpenBLAS.
+  // Our threads share products (nn/products/shared_product.hpp), so a library multiplies on one.
   auto* const set_openmp = find_symbol<void(int)>("omp_set_num_threads");
-  if (set_openmp != nullptr && !is_chosen) set_openmp(threads);
+  if (set_openmp != nullptr && !is_chosen) set_openmp(1);
   if (blas.get != nullptr) {
-    if (is_openblas) check_openblas_memory(1 + (is_chosen ? 0 : std::max(0, threads - blas.get())));
-    if (!is_chosen) blas.set(threads);
+    if (is_openblas) check_openblas_memory(threads);
+    if (!is_chosen) blas.set(1);
     if (is_openblas) take_openblas_buffer();
     parts.push_back(counted(blas.get(), "thread"));
   }

@@ -27,13 +27,13 @@ std::string onednn_text(int major, int minor, int patch);
 /// The BLAS of this process.
 struct BlasStatus {
   std::string library;  ///< file that holds the matrix product; empty if unknown
-  std::string text;     ///< "OpenBLAS 0.3.21, core SkylakeX, oneDNN 3.11.0, 2 threads"
+  std::string text;     ///< "OpenBLAS 0.3.21, core SkylakeX, oneDNN 3.11.0, 1 thread"
   std::string advice;   ///< how to get faster kernels; empty if there is nothing to do
 };
 
-/// Gives products as many threads as kernels have, unless the variable of the BLAS sets their
-/// number, and returns what products use then. Call it before the first product. Throws Error
-/// (out_of_memory) if OpenBLAS would not get its buffers.
+/// Lets a product of a library run on the thread that calls it, unless the variable of the BLAS
+/// sets another number, and returns what products use then. `threads` may multiply at once. Call it
+/// before the first product. Throws Error (out_of_memory) if OpenBLAS would not get their buffers.
 BlasStatus start_blas(int threads);
 
 }  // namespace tessera

@@ -19,26 +19,29 @@ struct Kernels {
         in(layer.size("i")),
         out(layer.size("ogv")),
         transposed(layer.tied_to >= 0) {}
+  /// Returns the kernel of the first group; the others follow.
   template <class E>
-  Matrix<E> kernel(const Vector<E>& of, Size group) const {
-    E* const first = of.data() + group * in * out;
-    return transposed ? alias_matrix(first, out, in) : alias_matrix(first, in, out);
+  Matrix<E> first(const Vector<E>& of) const {
+    return transposed ? alias_matrix(of.data(), out, in) : alias_matrix(of.data(), in, out);
   }
+  Size size() const { return in * out; }
   Trans forward() const { return transposed ? Trans::yes : Trans::no; }
   Trans backward() const { return transposed ? Trans::no : Trans::yes; }
+  /// Returns the columns of the first group, of so many each.
   template <class E>
-  static Matrix<E> columns(const Matrix<E>& of, Size width, Size group) {
-    return block_of(of, {0, static_cast<Size>(of.extent(0))}, {group * width, width});
+  static Matrix<E> columns(const Matrix<E>& of, Size width) {
+    return block_of(of, {0, static_cast<Size>(of.extent(0))}, {0, width});
   }
 };
 
 template <class T>
 void linear_forward(const LayerCall<T>& call) {
   const Kernels k(call.layer);
+  if (k.groups == 0) return;
   call.with_output([&](const auto& y) {
-    for (Size g = 0; g < k.groups; ++g)
-      call.gemm(Trans::no, k.forward(), k.columns(call.inputs[0], k.in, g),
-                k.kernel(call.parameters[0], g), 0, k.columns(y, k.out, g), call.blocks.in);
+    call.gemm.multiply_batch(Trans::no, k.forward(), k.columns(call.inputs[0], k.in),
+                             k.first(call.parameters[0]), 0, k.columns(y, k.out),
+                             {k.groups, k.in, k.size(), k.out}, call.blocks.in);
   });
 }
 
@@ -46,24 +49,28 @@ void linear_forward(const LayerCall<T>& call) {
 template <class T>
 void linear_backward(const LayerCall<T>& call) {
   const Kernels k(call.layer);
-  for (Size g = 0; g < k.groups; ++g) {
-    const Matrix<const T> dy = k.columns(call.output_gradient, k.out, g);
-    if (call.parameter_gradients[0].data() != nullptr) {
-      const Matrix<const T> x = k.columns(call.inputs[0], k.in, g);
-      call.gemm(Trans::yes, Trans::no, k.transposed ? dy : x, k.transposed ? x : dy,
-                call.add_parameter_gradients ? 1 : 0, k.kernel(call.parameter_gradients[0], g));
-    }
-    call.with_input_gradient(0, [&](const auto& dx) {
-      call.gemm(Trans::no, k.backward(), dy, k.kernel(call.parameters[0], g),
-                call.add_input_gradients ? 1 : 0, k.columns(dx, k.in, g), call.blocks.out);
-    });
+  if (k.groups == 0) return;
+  const Matrix<const T> dy = k.columns(call.output_gradient, k.out);
+  if (call.parameter_gradients[0].data() != nullptr) {
+    const Matrix<const T> x = k.columns(call.inputs[0], k.in);
+    const GemmBatch batch = k.transposed ? GemmBatch{k.groups, k.out, k.in, k.size()}
+                                         : GemmBatch{k.groups, k.in, k.out, k.size()};
+    call.gemm.multiply_batch(Trans::yes, Trans::no, k.transposed ? dy : x, k.transposed ? x : dy,
+                             call.add_parameter_gradients ? 1 : 0,
+                             k.first(call.parameter_gradients[0]), batch);
   }
+  call.with_input_gradient(0, [&](const auto& dx) {
+    call.gemm.multiply_batch(Trans::no, k.backward(), dy, k.first(call.parameters[0]),
+                             call.add_input_gradients ? 1 : 0, k.columns(dx, k.in),
+                             {k.groups, k.out, k.size(), k.in}, call.blocks.out);
+  });
 }
 
 constexpr LayerKind kind_of_products(std::string_view name, const Expression& expression) {
   return {.name = name,
           .expression = expression,
           .rules_choose = true,
+          .at_once = [](const LayerSpec& layer) { return layer.size("e"); },
           .sums_in_blocks = true,
           .reads_inputs = always,
           .adds_gradient = true,

@@ -2,8 +2,8 @@
 #include <string>
 #include <type_traits>
 
-#include <KokkosBlas2_gemv.hpp>
 #include <KokkosBlas3_gemm.hpp>
+#include <KokkosBlas_Host_tpl.hpp>
 #include <fmt/format.h>
 
 #include <tessera/base/alias.hpp>
@@ -12,6 +12,7 @@
 #include <tessera/nn/products/fixed_order.hpp>
 #include <tessera/nn/products/gemm.hpp>
 #include <tessera/nn/products/library_product.hpp>
+#include <tessera/nn/products/shared_product.hpp>
 #include <tessera/nn/rows.hpp>
 
 namespace tessera {
@@ -39,13 +40,6 @@ void check_shapes(MatrixShape a, MatrixShape b, MatrixShape c) {
 template <class T>
 Size stride_of(const Matrix<T>& m) {
   return static_cast<Size>(m.stride_0());
-}
-
-/// Returns the matrix that lies so many elements behind `m`.
-template <class T>
-Matrix<T> moved(const Matrix<T>& m, Size elements) {
-  const Range rows{0, static_cast<Size>(m.extent(0))}, cols{0, static_cast<Size>(m.extent(1))};
-  return block_of(alias_matrix(m.data() + elements, rows.count, stride_of(m)), rows, cols);
 }
 
 /// Returns `scratch` in the shape of `m`.
@@ -105,23 +99,30 @@ void native_product(Trans trans_a, Trans trans_b, const Matrix<const T>& a,
       a.data(), b.data(), c.data());
 }
 
+/// Multiplies floats or doubles. On a host, the calling thread alone does so.
 template <class T>
-void blas_product(Trans trans_a, Trans trans_b, const Matrix<const T>& a, const Matrix<const T>& b,
-                  T beta, const Matrix<T>& c) {
+void strict_product(Trans trans_a, Trans trans_b, const Matrix<const T>& a,
+                    const Matrix<const T>& b, T beta, const Matrix<T>& c) {
+  const Size m = static_cast<Size>(c.extent(0)), n = static_cast<Size>(c.extent(1)),
+             k = shape_of(trans_a, a).cols;
   const char ta[] = {static_cast<char>(trans_a), '\0'}, tb[] = {static_cast<char>(trans_b), '\0'};
   // Kokkos Kernels on GPUs adds parts of sums in no fixed order if there are few results: replicas
   // of a parameter would get different gradients. It also has a cuBLAS handle and workspace of its
   // own.
-  const Size terms = static_cast<Size>(c.size()) * shape_of(trans_a, a).cols;
-  if (terms > 0 && detail::multiplies_faster(dtype_of<T>(), trans_b, terms))
+  if (m * n * k > 0 && detail::multiplies_faster(dtype_of<T>(), trans_b, m * n * k))
     return native_product(trans_a, trans_b, a, b, beta, c, MatmulPrecision::strict);
-  // Kokkos Kernels ignores the stride of an operand with one column.
-  if (trans_a == Trans::no && trans_b == Trans::no && c.extent(1) == 1 && a.extent(1) > 0 &&
-      (stride_of(b) > 1 || stride_of(c) > 1))
-    KokkosBlas::gemv(ta, T(1), a, Kokkos::subview(b, Kokkos::ALL, 0), beta,
-                     Kokkos::subview(c, Kokkos::ALL, 0));
-  else
-    KokkosBlas::gemm(ta, tb, T(1), a, b, beta, c);
+#ifdef KOKKOSKERNELS_ENABLE_TPL_BLAS
+  // The BLAS of Kokkos Kernels without its regions for tools, which only one thread may open.
+  // Row-major C = op(A) op(B) is column-major C^T = op(B)^T op(A)^T.
+  if constexpr (on_host)
+    if (m * n * k > 0) {
+      const auto number = [](Size size) { return static_cast<int>(size); };
+      return KokkosBlas::Impl::HostBlas<T>::gemm(
+          *tb, *ta, number(n), number(m), number(k), T(1), b.data(), number(stride_of(b)), a.data(),
+          number(stride_of(a)), beta, c.data(), number(stride_of(c)));
+    }
+#endif
+  KokkosBlas::gemm(ta, tb, T(1), a, b, beta, c);
 }
 
 /// c = round(sums + beta c), with beta 0 or 1
@@ -168,33 +169,7 @@ requires std::is_same_v<C, T> || std::is_same_v<C, StateOf<T>>
 void Gemm<T>::operator()(Trans trans_a, Trans trans_b, const Matrix<const T>& a,
                          const Matrix<const T>& b, Sum beta, const Matrix<C>& c,
                          const SumBlocks& sums) const {
-  const Region region("tessera::gemm");
-  const MatrixShape op_a = shape_of(trans_a, a), op_b = shape_of(trans_b, b),
-                    out = shape_of(Trans::no, c);
-  check_shapes(op_a, op_b, out);
-  const bool is_tf32 = precision_ == MatmulPrecision::tf32;
-  if (fixed_order_) {
-    static const detail::ChainKernels<Sum> fastest = detail::chain_kernels<Sum>().front();
-    return detail::multiply_in_order<T, C>(
-        {out.rows, out.cols, op_a.cols, operand(trans_a, a), operand(trans_b, b),
-         operand(Trans::no, c), beta, is_tf32, sums},
-        fastest, left_, right_, result_);
-  }
-  if (is_half_v<T> && (out.rows == 0 || out.cols == 0)) return;
-  const bool rounds = is_tf32 && is_matrix_product(out.rows, out.cols, op_a.cols);
-  if (is_half_v<T> ? products_ != HalfProducts::emulated : rounds && has_native_tf32()) {
-    if (op_a.cols > 0) return native_product(trans_a, trans_b, a, b, beta, c, precision_);
-  }
-  if constexpr (!is_half_v<T>)
-    if (!rounds) return blas_product(trans_a, trans_b, a, b, beta, c);
-  const Matrix<const Sum> left = prepared<T>(a, left_), right = prepared<T>(b, right_);
-  if constexpr (std::is_same_v<C, Sum>) {
-    blas_product(trans_a, trans_b, left, right, beta, c);
-  } else {
-    const Matrix<Sum> sums_of_c = shaped_like(c, result_);
-    blas_product(trans_a, trans_b, left, right, Sum(0), sums_of_c);
-    round_sums(sums_of_c, beta, c);
-  }
+  multiply_batch(trans_a, trans_b, a, b, beta, c, {}, sums);
 }
 
 template <class T>
@@ -202,19 +177,60 @@ template <class C>
 void Gemm<T>::multiply_batch(Trans trans_a, Trans trans_b, const Matrix<const T>& a,
                              const Matrix<const T>& b, Sum beta, const Matrix<C>& c,
                              const GemmBatch& batch, const SumBlocks& sums) const {
-  if (batch.count == 1) return (*this)(trans_a, trans_b, a, b, beta, c, sums);
-  const MatrixShape op_a = shape_of(trans_a, a), out = shape_of(Trans::no, c);
-  check_shapes(op_a, shape_of(trans_b, b), out);
-  if (has_native_tf32() && !fixed_order_ && c.size() > 0 && op_a.cols > 0 &&
-      !(is_half_v<T> && products_ == HalfProducts::emulated)) {
-    const Region region("tessera::gemm");
-    const bool rounds = is_matrix_product(out.rows, out.cols, op_a.cols);
+  const Region region("tessera::gemm");
+  const MatrixShape op_a = shape_of(trans_a, a), op_b = shape_of(trans_b, b),
+                    out = shape_of(Trans::no, c);
+  check_shapes(op_a, op_b, out);
+  const bool is_tf32 = precision_ == MatmulPrecision::tf32;
+  const auto for_batch = [&](const auto& multiply) {
+    for (Size i = 0; i < batch.count; ++i)
+      multiply(detail::moved(a, i * batch.a), detail::moved(b, i * batch.b),
+               detail::moved(c, i * batch.c));
+  };
+  if (fixed_order_) {
+    static const detail::ChainKernels<Sum> fastest = detail::chain_kernels<Sum>().front();
+    return for_batch([&](const auto& x, const auto& y, const auto& z) {
+      detail::multiply_in_order<T, C>(
+          {out.rows, out.cols, op_a.cols, operand(trans_a, x), operand(trans_b, y),
+           operand(Trans::no, z), beta, is_tf32, sums},
+          fastest, left_, right_, result_);
+    });
+  }
+  if (out.rows == 0 || out.cols == 0) return;
+  const bool rounds = is_tf32 && is_matrix_product(out.rows, out.cols, op_a.cols);
+  const bool is_native = is_half_v<T> ? products_ != HalfProducts::emulated : has_native_tf32();
+  if (is_native && op_a.cols > 0 && !on_host)
     return native_product(trans_a, trans_b, a, b, beta, c,
                           rounds ? precision_ : MatmulPrecision::strict, batch);
-  }
-  for (Size i = 0; i < batch.count; ++i)
-    (*this)(trans_a, trans_b, moved(a, i * batch.a), moved(b, i * batch.b), beta,
-            moved(c, i * batch.c), sums);
+  const detail::SharedProduct shared(out.rows, out.cols, op_a.cols, batch, stride_of(c));
+  if (is_native && op_a.cols > 0)
+    return shared.multiply(trans_a, trans_b, a, b, c,
+                           [&](const auto& x, const auto& y, const auto& z) {
+                             native_product(trans_a, trans_b, x, y, beta, z, precision_);
+                           });
+  if constexpr (!is_half_v<T>)
+    if (!rounds)
+      return shared.multiply(trans_a, trans_b, a, b, c,
+                             [&](const auto& x, const auto& y, const auto& z) {
+                               strict_product(trans_a, trans_b, x, y, beta, z);
+                             });
+  for_batch([&](const auto& x, const auto& y, const auto& z) {
+    const Matrix<const Sum> left = prepared<T>(x, left_), right = prepared<T>(y, right_);
+    const detail::SharedProduct one(out.rows, out.cols, op_a.cols, {}, out.cols);
+    const auto multiply = [&](Sum times, const Matrix<Sum>& to) {
+      one.multiply(trans_a, trans_b, left, right, to,
+                   [&](const auto& l, const auto& r, const auto& t) {
+                     strict_product(trans_a, trans_b, l, r, times, t);
+                   });
+    };
+    if constexpr (std::is_same_v<C, Sum>) {
+      multiply(beta, z);
+    } else {
+      const Matrix<Sum> sums_of_c = shaped_like(z, result_);
+      multiply(0, sums_of_c);
+      round_sums(sums_of_c, beta, z);
+    }
+  });
 }
 
 #define TESSERA_INSTANTIATE(T, C)                                                                 \

@@ -115,8 +115,9 @@ bool detail::multiplies_faster(DType operands, Trans trans_b, Size terms) {
 }
 
 void detail::multiply(const LibraryProduct& p, const void* a, const void* b, void* c) {
-  static std::map<LibraryProduct, ReadyProduct> ready;
-  static dnnl::stream stream(cpu());
+  // Threads multiply at the same time, each on its own.
+  static thread_local std::map<LibraryProduct, ReadyProduct> ready;
+  static thread_local dnnl::stream stream(cpu());
   try {
     if (p.operands == DType::float32)
       return multiply_floats(p, static_cast<const float*>(a), static_cast<const float*>(b),
