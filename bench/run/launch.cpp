@@ -131,7 +131,7 @@ LaunchState::LaunchState(const Runtime& runtime, const Study& study, const Commu
       document_(first_document(runtime, study, world, capacity.topology)),
       processors_(gather_json(world, {host_name(), cpu_set()})),
       facts_(*capacity.backend) {
-  load_file(cases);
+  load_file(cases, capacity.threads.value_or(0));
   for (const Case* point : cases) {
     document_["order"].push_back(point->id);
     make_group(*point);
@@ -140,10 +140,11 @@ LaunchState::LaunchState(const Runtime& runtime, const Study& study, const Commu
 }
 
 /// Checks the file for all cases before anything is measured.
-void LaunchState::load_file(const std::vector<const Case*>& cases) {
+void LaunchState::load_file(const std::vector<const Case*>& cases, Size threads) {
   collectively(world, [&] {
     if (options.machine.empty() || world.rank() != 0) return;
-    given_machine_ = load_machine(options.machine);
+    const Machine machine_of_file = load_machine(options.machine);
+    given_machine_ = machine_of_file.of_threads(machine_of_file.threads > 0 ? threads : 0);
     document_["machines"].push_back(machine_json(*given_machine_));
     for (const Case* point : cases)
       if (machine(*point) != nullptr)
@@ -189,7 +190,8 @@ void LaunchState::measure_machines(const std::vector<const Case*>& cases) {
 const Machine* LaunchState::machine(const Case& point) const {
   if (world.rank() != 0) return nullptr;
   if (!given_machine_) return &machines_.at(key_of(point));
-  return point.config.training.distributed.threads ? nullptr : &*given_machine_;
+  const auto threads = point.config.training.distributed.threads;
+  return threads && *threads != given_machine_->threads ? nullptr : &*given_machine_;
 }
 
 bool LaunchState::is_oversubscribed(const Case& point) const {

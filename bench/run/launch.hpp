@@ -88,7 +88,7 @@ class LaunchState {
   /// The first ranks of the job, as many as the case needs.
   const Group& group(const Case& point) const { return groups_.at(key_of(point)); }
   /// The machine that predicts the case, on rank 0; null on other ranks. Also null for a case that
-  /// sets its threads if the machine comes from a file, which describes whole ranks.
+  /// sets other threads than those of the machine of a file.
   const Machine* machine(const Case& point) const;
   /// Returns true if the case has more threads than the processors of its nodes. On rank 0 only.
   bool is_oversubscribed(const Case& point) const;
@@ -103,7 +103,7 @@ class LaunchState {
   GroupKey key_of(const Case& point) const {
     return {point.ranks(), choose_backend(point.config.comm.backend, facts_).backend};
   }
-  void load_file(const std::vector<const Case*>& cases);
+  void load_file(const std::vector<const Case*>& cases, Size threads);
   void make_group(const Case& point);
   void measure_machines(const std::vector<const Case*>& cases);
 

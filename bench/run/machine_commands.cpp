@@ -63,11 +63,9 @@ Breakdown breakdown_of(const SimulatedStep& step) {
 }
 
 /// Predicts a case. `study` has the memory limit of the machine.
-void simulate_case(const Case& point, const Study& study, const Machine& machine,
+void simulate_case(const Case& point, const Study& study, const Machine& given,
                    CaseResult& result) {
-  if (const auto threads = point.config.training.distributed.threads)
-    throw ConfigError("distributed.threads", std::to_string(*threads),
-                      "cannot be simulated: a machine file does not describe threads");
+  const Machine& machine = given.of_threads(point.config.training.distributed.threads.value_or(0));
   const Plan plan = plan_of(point.config, point.ranks(), machine.traits());
   if (!add_plan(result, plan, study.limits)) return;
   const SimulatedStep step = simulate(plan, machine);
@@ -142,14 +140,14 @@ ExitCode calibrate_machine(const CalibrateOptions& options) {
     measured.push_back(measure_machine(world, nodes, facts, options.gemm_size, all_types()));
   Machine machine = typical_machine(measured);
   machine.name = file.stem().string();
+  machine.threads = Kokkos::num_threads();
   collectively(world, [&] {
     if (world.rank() != 0) return;
     const std::string text = fmt::format(
-        "# Measured at {} on nodes: {}; {} of a rank.\n# For more nodes of the same kind, raise "
+        "# Measured at {} on nodes: {}.\n# For more nodes of the same kind, raise "
         "`ranks` of the last "
         "level.\n{}",
-        utc_time(), nodes_text(Topology(nodes)), counted(Kokkos::num_threads(), "thread"),
-        machine_as_toml(machine));
+        utc_time(), nodes_text(Topology(nodes)), machine_as_toml(machine));
     write_text(file, text);
     print_output(text);
   });

@@ -57,6 +57,27 @@ std::string name_of(const Candidate& one) {
       training.activation_checkpointing.units, one.step.step_seconds, one.memory_bytes);
 }
 
+TEST(Advice, DividesTheThreadsAmongFewerRanks) {
+  Machine machine = roomy;
+  machine.threads = 1;
+  Machine other = roomy;
+  other.name = "wide";
+  other.threads = 2;
+  other.flops_per_second["float32"] *= 3;
+  other.memory_bytes_per_second *= 3;
+  other.memory_bytes /= 2;
+  machine.others = {other};
+  const Advice advice = advise(wide_mlp(), 4, machine);
+  ASSERT_FALSE(advice.fits.empty());
+  EXPECT_EQ(advice.fits.front().mesh.num_ranks(), 2);
+  EXPECT_EQ(advice.fits.front().config.training.distributed.threads, 2);
+  const auto has_one = [](const Candidate& c) { return !c.config.training.distributed.threads; };
+  EXPECT_TRUE(std::ranges::any_of(advice.fits, has_one))
+      << "ranks of one thread are candidates, too";
+  EXPECT_TRUE(std::ranges::is_sorted(advice.fits, {},
+                                     [](const Candidate& c) { return c.step.step_seconds; }));
+}
+
 TEST(Advice, IsSortedAndEachCandidateIsValid) {
   const Advice advice = advise(wide_mlp(), 8, roomy, exhaustive);
   ASSERT_GT(advice.fits.size(), 10u);

@@ -100,6 +100,37 @@ block_recomputation = "whole"
   EXPECT_EQ(machine_as_toml(again), written);
 }
 
+TEST(MachineFile, DescribesRanksOfOtherThreads) {
+  const TemporaryDirectory folder;
+  const auto with = [&](const std::string& file, const std::string& keys, const std::string& rate) {
+    std::string text = small_machine;
+    text.insert(text.find("[machine]\n") + 10, keys);
+    text.replace(text.find("1e10"), 4, rate);
+    return folder.write(file, text);
+  };
+  with("two.toml", "threads = 2\n", "2e10");
+  with("four.toml", "threads = 4\nthread_files = [\"two.toml\"]\n", "4e10");
+  const Machine machine = load_machine(
+      with("one.toml", "threads = 1\nthread_files = [\"two.toml\", \"four.toml\"]\n", "1e10"));
+  EXPECT_EQ(&machine.of_threads(0), &machine);
+  EXPECT_EQ(&machine.of_threads(1), &machine);
+  EXPECT_EQ(machine.of_threads(2).flops_per_second.at("float32"), 2e10);
+  EXPECT_EQ(machine.of_threads(4).name, "four");
+  EXPECT_NE(test::error_of([&] {
+              (void)machine.of_threads(3);
+            }).find("describes ranks of 1, 2, 4 threads"),
+            std::string::npos);
+  EXPECT_NE(
+      test::error_of([&] {
+        load_machine(with("again.toml", "threads = 2\nthread_files = [\"two.toml\"]\n", "1e10"));
+      }).find("needs another machine.threads"),
+      std::string::npos);
+  EXPECT_NE(test::error_of([&] {
+              (void)load_machine(folder.write("old.toml", small_machine)).of_threads(2);
+            }).find("an unknown number of threads"),
+            std::string::npos);
+}
+
 TEST(MachineFile, ShippedFilesAreRead) {
   for (const char* name : {"cpu_cluster", "gpu_cluster"}) {
     const Machine machine = load_machine(fmt::format("{}/machines/{}.toml", TESSERA_INPUTS, name));
@@ -121,7 +152,8 @@ TEST(MachineFile, RejectsInvalidKeysAndValues) {
   for (const auto& [from, to, error] :
        {Rejected{"\noverlap", "\noverlaps",
                  "machine.overlaps = 0.5: is not a known key; the key must be one of name, device, "
-                 "emulated_products, memory_bytes, memory_bytes_per_second, kernel_seconds, "
+                 "threads, thread_files, emulated_products, memory_bytes, memory_bytes_per_second, "
+                 "kernel_seconds, "
                  "function_seconds, product_overlap, half_rate_side, block_byte_seconds, overlap; "
                  "did you mean overlap?"},
         {"device = \"gpu\"\n", "", "machine.device, which is \"cpu\" or \"gpu\", is missing"},

@@ -23,11 +23,20 @@ std::span<const Candidate> first(const std::vector<Candidate>& list, std::size_t
 using Cells = std::array<std::string, 5>;
 const Cells head{"strategy", "mesh", "microbatches", "recompute", "memory"};
 
-/// Returns the mesh, and how attention reads other positions if that is not the default.
+/// Returns the mesh, how attention reads other positions if that is not the default, and the
+/// threads of a rank if they are set.
 std::string mesh_of(const Candidate& one) {
-  const ContextAttention way = one.config.training.distributed.context_attention;
-  return one.mesh.to_string() +
-         (way == DistributedConfig{}.context_attention ? "" : fmt::format(" ({})", name_of(way)));
+  const DistributedConfig& distributed = one.config.training.distributed;
+  const ContextAttention way = distributed.context_attention;
+  std::string text = one.mesh.to_string();
+  if (way != DistributedConfig{}.context_attention) text += fmt::format(" ({})", name_of(way));
+  if (distributed.threads) text += fmt::format(" of {}", counted(*distributed.threads, "thread"));
+  return text;
+}
+
+Size bytes_too_many(const Candidate& one, const Machine& machine) {
+  const Size threads = one.config.training.distributed.threads.value_or(0);
+  return one.memory_bytes - machine.of_threads(threads).memory_bytes;
 }
 
 nlohmann::json recomputation_of(const Candidate& one) {
@@ -64,6 +73,8 @@ nlohmann::json json_of(const Candidate& one) {
   return {{"strategy", name_of(training.distributed.strategy)},
           {"mesh", one.mesh.to_string()},
           {"context_attention", name_of(training.distributed.context_attention)},
+          {"threads", training.distributed.threads ? nlohmann::json(*training.distributed.threads)
+                                                   : nlohmann::json()},
           {"microbatches", training.microbatches},
           {"activation_checkpointing", recomputation_of(one)},
           {"memory_bytes", one.memory_bytes}};
@@ -179,8 +190,7 @@ std::string advice_text(const Advice& advice, const Machine& machine) {
                  behind(human_bytes(one.sent_bytes), why_slower(one.step, best.front().step)));
   if (!too_large.empty()) text += "\nToo large:\n" + line("", head, width, " by");
   for (const Candidate& one : too_large)
-    text +=
-        line("", cells_of(one), width, " " + human_bytes(one.memory_bytes - machine.memory_bytes));
+    text += line("", cells_of(one), width, " " + human_bytes(bytes_too_many(one, machine)));
   return text;
 }
 
@@ -194,7 +204,7 @@ nlohmann::json advice_json(const Advice& advice, const Machine& machine) {
   }
   for (const Candidate& one : first(advice.too_large, shown_too_large)) {
     too_large.push_back(json_of(one));
-    too_large.back()["exceeds_by_bytes"] = one.memory_bytes - machine.memory_bytes;
+    too_large.back()["exceeds_by_bytes"] = bytes_too_many(one, machine);
   }
   return {{"machine", machine.name},
           {"memory_bytes", machine.memory_bytes},

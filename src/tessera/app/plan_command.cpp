@@ -37,7 +37,10 @@ struct Findings {
 Findings advice_on(const Config& config, const PlanOptions& options) {
   if (options.machine.empty())
     throw ConfigError("--advise", "on", "needs --machine FILE, as in inputs/machines");
-  const Machine machine = load_machine(options.machine);
+  const Machine all = load_machine(options.machine);
+  // Threads that are set are not chosen.
+  const auto threads = config.training.distributed.threads;
+  const Machine machine = threads ? Machine(all.of_threads(*threads)) : all;
   Activity activity("searching for the fastest configuration");
   const SearchOptions search{.progress = [&](const SearchState& state) {
     if (activity.seconds_until_due() == 0) activity.update(progress_text(state));
@@ -106,7 +109,9 @@ Findings plan_of(const Config& config, const PlanOptions& options) {
   const Topology topology = planned_topology(config);
   validate(config, topology);
   std::optional<Machine> machine;
-  if (!options.machine.empty()) machine = load_machine(options.machine);
+  if (!options.machine.empty())
+    machine =
+        load_machine(options.machine).of_threads(config.training.distributed.threads.value_or(0));
   const DeviceTraits traits = machine ? machine->traits() : traits_of_this_device();
   const Plan plan = make_plan(plan_input(config, resolve_mesh(config, topology), traits));
   const Size memory = largest_memory(plan).memory.total();

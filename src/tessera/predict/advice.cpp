@@ -282,11 +282,33 @@ class Search {
   std::string problem_;
 };
 
+void join(Advice& all, Advice more, std::size_t best) {
+  std::ranges::move(more.fits, std::back_inserter(all.fits));
+  std::ranges::stable_sort(all.fits, {}, [](const Candidate& c) { return c.step.step_seconds; });
+  all.fits.resize(std::min(best, all.fits.size()));
+  std::ranges::move(more.too_large, std::back_inserter(all.too_large));
+  std::ranges::stable_sort(all.too_large, {}, &Candidate::memory_bytes);
+  all.planned += more.planned;
+  all.candidates += more.candidates;
+}
+
 }  // namespace
 
 Advice advise(const Config& config, Size ranks, const Machine& machine,
               const SearchOptions& options) {
-  return Search(config, ranks, machine, options).run();
+  Advice all = Search(config, ranks, machine, options).run();
+  for (const Machine& other : machine.others) {
+    const Size threads = ranks * machine.threads;
+    if (threads % other.threads != 0 || threads / other.threads > other.ranks()) continue;
+    Config own = config;
+    own.training.distributed.threads = other.threads;
+    try {
+      join(all, Search(own, threads / other.threads, other, options).run(), options.best);
+    } catch (const ConfigError&) {
+      // No mesh of so many ranks can run the configuration.
+    }
+  }
+  return all;
 }
 
 std::string why_slower(const SimulatedStep& slower, const SimulatedStep& faster) {

@@ -49,7 +49,9 @@ struct Advice {
 /// microbatches; and recomputation: "cheap", then "block" in a transformer and "full" in other
 /// models, each only if the memory is too small without it. Without a pipeline, the same holds for
 /// more than one microbatch. The search begins with the smallest of StepBounds and plans and
-/// simulates only what can be among the fastest, so it finds the same as an exhaustive one. Needs
+/// simulates only what can be among the fastest, so it finds the same as an exhaustive one. If the
+/// machine has ranks of other numbers of threads (Machine::others), as many threads as `ranks`
+/// ranks have are also divided among those, and their candidates set distributed.threads. Needs
 /// neither MPI nor a device. Throws ConfigError if no mesh of
 /// `ranks` ranks can run the configuration, or if the machine has fewer ranks.
 Advice advise(const Config& config, Size ranks, const Machine& machine,

@@ -96,7 +96,8 @@ DeviceTraits Machine::traits() const {
     return std::find(emulated_products.begin(), emulated_products.end(), name_of(half)) ==
            emulated_products.end();
   };
-  return {device, device == Device::gpu, is_native(DType::bfloat16), is_native(DType::float16)};
+  return {device, device == Device::gpu, is_native(DType::bfloat16), is_native(DType::float16),
+          std::max<Size>(1, threads)};
 }
 
 double Machine::memory_rate(Size bytes) const {
@@ -121,6 +122,22 @@ double Machine::slowdown(Size side) const {
   const auto from = static_cast<double>(below->first), to = static_cast<double>(above->first);
   const double part = std::log(n / from) / std::log(to / from);
   return 1 / std::lerp(below->second, above->second, part);
+}
+
+const Machine* Machine::find_threads(Size wanted) const {
+  if (wanted == 0 || wanted == threads) return this;
+  const auto found = std::ranges::find(others, wanted, &Machine::threads);
+  return found == others.end() ? nullptr : &*found;
+}
+
+const Machine& Machine::of_threads(Size wanted) const {
+  if (const Machine* found = find_threads(wanted)) return *found;
+  std::vector<std::string> known;
+  if (threads > 0) known.push_back(std::to_string(threads));
+  for (const Machine& other : others) known.push_back(std::to_string(other.threads));
+  throw ConfigError("distributed.threads", std::to_string(wanted),
+                    "machine {} describes ranks of {} threads", name,
+                    known.empty() ? "an unknown number of" : join(known));
 }
 
 double Machine::hidden(Operation operation) const {

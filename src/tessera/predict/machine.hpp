@@ -39,6 +39,10 @@ struct CacheLevel {
 struct Machine {
   std::string name;
   Device device = this_device;  ///< of a rank
+  Size threads = 0;             ///< of a rank; 0: not told
+  /// Files, beside that of this machine, that describe ranks of other numbers of threads.
+  std::vector<std::string> thread_files{};
+  std::vector<Machine> others{};  ///< which those files describe
   /// FLOP/s that the matrix products of a rank reach, by the name of the type of their operands;
   /// "tf32" for float32 operands rounded to TF32.
   std::map<std::string, double> flops_per_second;
@@ -81,6 +85,11 @@ struct Machine {
   double slowdown(Size side) const;
   /// Returns the fraction of a started call that computation can hide.
   double hidden(Operation operation) const;
+  /// Returns the machine with ranks of so many threads; 0 stands for `threads`. Null if no file
+  /// describes it.
+  const Machine* find_threads(Size wanted) const;
+  /// The same. Throws ConfigError in place of null.
+  const Machine& of_threads(Size wanted) const;
   /// Returns the number of ranks of the machine.
   Size ranks() const { return network.empty() ? 1 : network.back().ranks; }
 };

@@ -54,6 +54,9 @@ const Fields<Machine>& machine_fields() {
   static const Fields<C> fields{
       {"machine.name", &C::name, ""},
       {"machine.device", &C::device, "of a rank"},
+      {"machine.threads", &C::threads, "of a rank; 0: not told", not_negative},
+      {"machine.thread_files", &C::thread_files,
+       "files beside this one, for ranks of other numbers of threads"},
       {"machine.emulated_products", &C::emulated_products,
        "16-bit types that products widen to float32",
        Rule<C>{[](const C& c) { return check_emulated(c), std::string(); }, When::alone}},
@@ -221,7 +224,10 @@ nlohmann::json to_json(const Software& software) {
   return facts;
 }
 
-Machine load_machine(const std::string& path) {
+namespace {
+
+/// Reads a file, but not those of its `thread_files`.
+Machine load_one(const std::string& path) {
   Machine machine;
   machine.name = std::filesystem::path(path).stem().string();
   bool has_device = false;
@@ -244,6 +250,22 @@ Machine load_machine(const std::string& path) {
   }
   require(has_device, path, "machine.device, which is \"cpu\" or \"gpu\",");
   check_whole(machine, path);
+  return machine;
+}
+
+}  // namespace
+
+Machine load_machine(const std::string& path) {
+  Machine machine = load_one(path);
+  for (const std::string& file : machine.thread_files) {
+    Machine other = load_one((std::filesystem::path(path).parent_path() / file).string());
+    if (machine.threads == 0 || other.threads == 0 || machine.find_threads(other.threads))
+      reject("machine.thread_files", file,
+             "needs another machine.threads than the files before, all of them more than 0; they "
+             "have {} and {}",
+             machine.threads, other.threads);
+    machine.others.push_back(std::move(other));
+  }
   return machine;
 }
 
