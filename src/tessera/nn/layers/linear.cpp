@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
 #include <string_view>
 #include <utility>
 
@@ -70,7 +71,7 @@ constexpr LayerKind kind_of_products(std::string_view name, const Expression& ex
   return {.name = name,
           .expression = expression,
           .rules_choose = true,
-          .at_once = [](const LayerSpec& layer) { return layer.size("e"); },
+          .at_once = [](const LayerSpec& layer) { return std::max<Size>(1, layer.size("e")); },
           .sums_in_blocks = true,
           .reads_inputs = always,
           .adds_gradient = true,

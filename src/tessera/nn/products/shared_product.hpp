@@ -31,9 +31,9 @@ class SharedProduct {
       : m_(m), n_(n), batch_(batch) {
     if constexpr (!on_host) return;
     static const Size below = serial_below(), threads = kernel_threads();
-    constexpr Size terms_per_element = 16;  // of the kernels that serial_below() is about
-    const Size elements = batch.count * (m * n / terms_per_element + 1) * k;
-    is_shared_ = threads > 1 && elements >= below;
+    constexpr Size terms_per_element = 16;       // take as long as an element of a small kernel
+    const Size terms = batch.count * m * n * k;  // without any, Kokkos Kernels multiplies, once
+    is_shared_ = threads > 1 && terms > 0 && terms / terms_per_element >= below;
     if (!is_shared_) return;
     const bool share_rows = batch.count > 1 && batch.c < row;  // matrices lie side by side
     if (share_rows && m >= threads) {
