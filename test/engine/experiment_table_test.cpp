@@ -82,11 +82,6 @@ std::vector<std::string> meshes(Size of_ranks) {
   }
 }
 
-/// Returns true if sums may have a fixed order.
-bool keeps_grains(const Experiment& setup, const MeshShape& mesh) {
-  return !setup.model.transformer.tied || mesh.size_of("pipeline") == 1;
-}
-
 /// What is recomputed. A kind is recomputed only if the model has it.
 Recomputation recomputation(const Experiment& setup, Size number) {
   constexpr std::array<Recomputation, 5> all{{{.units = 1},
@@ -208,7 +203,6 @@ Experiment choose_arithmetic(Experiment setup, const MeshShape& mesh, Size numbe
       return train_test::in_type<float>(setup);
     case 2:
     case 3: {
-      if (!keeps_grains(setup, mesh)) return setup;
       setup.training.numerics = {true, 8, std::array<Size, 3>{4, 1, 8}[number / 6 % 3]};
       if (DistributedConfig& config = setup.training.distributed; mesh.size_of("context") > 1) {
         config.zigzag = true, config.sequence_parallel = false;

@@ -34,7 +34,8 @@ LayerOperands<T>::LayerOperands(const Plan& plan, Size rank, const Frame<T>& fra
     const Size owner = layers_[l].tied_to;
     if (owner < 0 || views_[owner].empty()) continue;
     views_[l] = {views_[owner].front()};
-    if (!plan.input.ties_stages()) tied_owner_ = owner;
+    views_[l][0].use = plan.input.sums_uses_apart() ? 1 : 0;
+    if (!plan.input.ties_stages() && !plan.input.sums_uses_apart()) tied_owner_ = owner;
   }
   for (std::size_t l = 0; l < layers_.size(); ++l)
     blocks_.push_back(
@@ -156,14 +157,14 @@ void LayerOperands<T>::set_parameter_gradients(LayerCall<T>& call, const Backwar
   const std::vector<ParameterView>& views = views_[backward.layer];
   for (std::size_t p = 0; p < views.size(); ++p)
     call.parameter_gradients[p] =
-        gradients_.part(microbatch, views[p].bucket, views[p].elements, stack);
+        gradients_.part(microbatch, views[p].bucket, views[p].elements, stack + views[p].use);
 }
 
 /// Sets the gradients of the parameters of a tied unit that a tied layer does not write to zero.
 template <class T>
 void LayerOperands<T>::clear_rest_of_unit(Size layer, Size microbatch) const {
   const Size owner = layers_[layer].tied_to;
-  if (owner < 0) return;
+  if (owner < 0 || views_[layer][0].use > 0) return;
   const std::vector<ParameterView>& unit = views_[owner];
   for (std::size_t p = 1; p < unit.size(); ++p)
     Kokkos::deep_copy(ExecSpace(), gradients_.part(microbatch, unit[p].bucket, unit[p].elements),
@@ -172,9 +173,8 @@ void LayerOperands<T>::clear_rest_of_unit(Size layer, Size microbatch) const {
 
 template <class T>
 void LayerOperands<T>::complete_gradients(Size layer, Size microbatch) const {
-  if (tied_owner_ >= 0 && layers_[layer].tied_to == tied_owner_) return;
   for (const ParameterView& view : views_[layer])
-    if (!view.is_partial) gradients_.complete(microbatch, view.bucket, view.elements);
+    if (!view.is_partial) gradients_.complete(microbatch, view.bucket, view.elements, view.use);
 }
 
 TESSERA_INSTANTIATE_CLASS(LayerOperands);

@@ -53,6 +53,7 @@ class LayerOperands {
     Size bucket;
     Range elements;   ///< elements of the bucket, without padding
     bool is_partial;  ///< ranks of `model` sum the gradient
+    Size use = 0;     ///< by a tied layer, if uses are summed apart (BucketPlan::uses)
   };
 
   LayerCall<T> make(const Compute& action, Size samples, const Microbatch<State>& batch) const;
@@ -72,7 +73,7 @@ class LayerOperands {
   bool adds_microbatches_;           ///< later microbatches add to the gradients of earlier ones
   std::vector<LayerBlocks> blocks_;  ///< by layer
   std::vector<std::vector<ParameterView>> views_;  ///< by layer and parameter
-  /// The layer whose backward pass adds to the gradient of a tied layer; -1 if there is none.
+  /// The layer whose backward pass adds to the gradient of a tied layer; -1 if none does.
   Size tied_owner_ = -1;
   Gemm<T> gemm_;
   Vector<State> scratch_;

@@ -113,11 +113,10 @@ void RowBlocks<T>::backward(Size index, const LayerCall<T>& call, Size stack, Si
   rows_ = std::max<Size>(1, layer.split.blocks_of(layer.split.part).count);
   first_row_ = over_context_ ? stack * rows_ : 0;
   elements_ = layer.elements, by_position_ = layer.by_position;
-  adds_ = call.add_parameter_gradients;
   stacks_.resize(stacks), stacks_[stack] = gradients_;
   const bool in_blocks = (layer.split.blocks > 1 || call.layer.share.blocks > 1) &&
                          gradients_[0].data() != nullptr && !layer.needs_samples;
-  in_place_ = !in_blocks || (rows_ == 1 && !adds_ && (stacks == 1 || !over_context_));
+  in_place_ = !in_blocks || (rows_ == 1 && (stacks == 1 || !over_context_));
   if (!in_blocks) return tessera::backward(call);
   if (by_position_ >= 0) sum_samples(call);
   for (Size m = 0; m < rows_; ++m) sum_positions(layer.split, call, m);
@@ -205,9 +204,7 @@ void RowBlocks<T>::finish() {
     for (Size m = 0; m < rows_; m += 2 * step) add(m, m + step);
   for (std::size_t p = 0; !in_place_ && p < max_layer_parameters; ++p) {
     const Vector<const State> sum = gradient(0, p);
-    if (sum.data() == nullptr) continue;
-    adds_ ? accumulate<State>(sum, gradients_[p])
-          : Kokkos::deep_copy(ExecSpace(), gradients_[p], sum);
+    if (sum.data() != nullptr) Kokkos::deep_copy(ExecSpace(), gradients_[p], sum);
   }
 }
 

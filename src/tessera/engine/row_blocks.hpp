@@ -53,7 +53,7 @@ class RowBlocks {
   // row of the stack on; open nodes of the trees over positions follow.
   Size rows_ = 1, elements_ = 0, first_row_ = 0;
   int by_position_ = -1;
-  bool in_place_ = true, adds_ = false;  ///< row 0 is the gradients themselves
+  bool in_place_ = true;  ///< row 0 is the gradients themselves
   std::array<Vector<State>, max_layer_parameters> gradients_{};
   std::vector<std::array<Vector<State>, max_layer_parameters>> stacks_{1};  ///< these of all
 };

@@ -71,13 +71,15 @@ Range grains_at(const PlanInput& input, Size place) {
   return balanced_split(input.numerics.grains, input.batch_ranks(), place);
 }
 
-std::vector<Range> nodes_over(const PlanInput& input, AxisSet axes, Size rank) {
+std::vector<Range> nodes_over(const PlanInput& input, AxisSet axes, Size uses, Size rank) {
   std::vector<Size> places;
   for (const Size of : input.mesh.group(axes, rank)) places.push_back(batch_coordinate(input, of));
   std::sort(places.begin(), places.end());
   std::vector<Range> nodes;
-  for (const Size place : places)
-    for (const Range& node : largest_nodes(grains_at(input, place))) push_node(nodes, node);
+  for (Size use = 0; use < uses; ++use)
+    for (const Size place : places)
+      for (const Range& node : largest_nodes(grains_at(input, place)))
+        push_node(nodes, {use * input.numerics.grains + node.begin, node.count});
   return nodes;
 }
 
@@ -85,7 +87,7 @@ std::vector<std::vector<Range>> gradient_nodes(const PlanInput& input, const Buc
                                                AxisSet axes, Size rank) {
   std::vector<std::vector<Range>> nodes;
   for (const Size of : input.mesh.group(axes, rank))
-    nodes.push_back(nodes_over(input, bucket.added_before(input.mesh, axes), of));
+    nodes.push_back(nodes_over(input, bucket.added_before(input.mesh, axes), bucket.uses, of));
   return nodes;
 }
 
@@ -215,11 +217,6 @@ Size gradient_rows(const PlanInput& input, const LayerSpec& layer,
 void set_grains(PlanInput& input) {
   const Numerics& numerics = input.numerics;
   if (!numerics.reproducible) return;
-  if (input.has_stages() && input.tied_layer() >= 0)
-    throw ConfigError(
-        "numerics.reproducible", "true",
-        "needs model.transformer.tied = false with a pipeline: the first and the last "
-        "chunk sum the gradients of their microbatches apart");
   for (const auto& [key, value] : {std::pair{"numerics.grains", numerics.grains},
                                    std::pair{"numerics.model_grains", numerics.model_grains}})
     if (!is_power_of_two(value))

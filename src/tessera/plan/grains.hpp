@@ -22,8 +22,8 @@ Size batch_coordinate(const PlanInput& input, Size rank);
 /// split of all. With more ranks than grains some have none.
 Range grains_at(const PlanInput& input, Size place);
 /// Returns the largest nodes of the tree of the grains that the ranks along these axes have
-/// together.
-std::vector<Range> nodes_over(const PlanInput& input, AxisSet axes, Size rank);
+/// together, for each of `uses` (BucketPlan::uses).
+std::vector<Range> nodes_over(const PlanInput& input, AxisSet axes, Size uses, Size rank);
 /// Returns the nodes that each rank of a sum of a bucket's gradients over `axes` contributes
 /// (TreeTerms). Ranks with different shares of a bucket add up first; then the replicas of a share
 /// add up what these have. A rank with experts has the grains of all ranks along `expert`.

@@ -54,8 +54,7 @@ ScratchPlan plan_scratch(const Plan& plan, Size rank) {
         const bool has_stacks = input.sums_positions_first() && layer.experts() > 0;
         const Size rows = gradient_rows(input, whole, plan.placements[l], 0) *
                           (has_stacks ? mesh.size_of("expert") : 1);
-        const bool in_place = rows == 1 && l != input.tied_layer();
-        raise(scratch.gradient_nodes, ((in_place ? 0 : rows) + tree_levels(layer.share.blocks)) *
+        raise(scratch.gradient_nodes, ((rows == 1 ? 0 : rows) + tree_levels(layer.share.blocks)) *
                                           gradient_elements(plan.stage(rank).parameters, whole, l));
         raise(scratch.gathered_rows, gathered_elements(input, layer, samples));
         const LayerBlocks sums = layer_blocks(input, whole, plan.placements[l], rank);
@@ -91,7 +90,8 @@ MemoryPlan Plan::memory(Size rank) const {
   const ScratchPlan scratch = plan_scratch(*this, rank);
   MemoryPlan memory;
   memory.parameters = in_state_type(state.parameters());
-  memory.gradients = in_state_type(state.rows_of_gradients() * state.gradients());
+  memory.gradients = in_state_type(state.rows_of_gradients() * state.gradients()) +
+                     in_state_type(state.second_use);
   memory.moments = allocated_bytes(input.moments * state.moments() - state.matrices,
                                    size_of(input.moments_type()));
   memory.copies = in_compute_type(state.copies());

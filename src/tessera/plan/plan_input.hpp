@@ -119,6 +119,8 @@ struct PlanInput : StrategyOptions, StepConfig {
     const PipelineShape shape = pipeline();
     return tied_layer() >= 0 && stage_of(shape.stages * shape.virtual_stages - 1, shape) != 0;
   }
+  /// Returns true if the two layers of a stage that use a tied unit sum its gradients apart.
+  bool sums_uses_apart() const { return numerics.reproducible && !ties_stages(); }
   /// Returns the shape of the pipeline. Without an axis `pipeline` it is one stage with schedule
   /// 1f1b: each forward pass is followed by its backward pass.
   PipelineShape pipeline() const {

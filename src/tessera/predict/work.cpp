@@ -245,13 +245,15 @@ class WorkLister {
   /// complete with this one.
   void tree_of_gradients(const LayerSpec& layer) {
     const PlanInput& input = plan_.input;
-    if (!input.sums_microbatches_in_tree() || layer.num_parameters() == 0) return;
+    const bool is_second = layer.tied_to >= 0 && input.sums_uses_apart();
+    const Size parameters = is_second ? layer.size("vi") : layer.num_parameters();
+    if (!input.sums_microbatches_in_tree() || parameters == 0) return;
     Size joins = 0;
     for (const Range& grains :
          layer.experts() > 0 ? state().grains_of_experts : std::vector<Range>{state().grains})
       if (microbatch_ < grains.count)
         join_rows(grains.begin, {grains.begin + microbatch_, 1}, [&](Size, Size) { ++joins; });
-    kernel(3 * joins, layer.num_parameters());
+    kernel(3 * joins, parameters);
   }
 
   /// Adds the action's call, if it has one and several ranks take part.

@@ -150,6 +150,7 @@ void fill_buckets(ParameterLayout& plan, const PlanInput& input,
       plan.buckets.push_back({{u, 0}, 0, sums, {0, sums & sharding}, plan.units[u].is_tied});
     }
     BucketPlan& bucket = plan.buckets.back();
+    if (bucket.is_tied && input.sums_uses_apart()) bucket.uses = 2;
     if (input.sums_positions_first()) bucket.summed_before = input.mesh.axes_named({"context"});
     bucket.units = {u, bucket.units.count + 1};
     bucket.elements += elements;
@@ -220,20 +221,24 @@ void plan_rows(StatePlan& state, const PlanInput& input, const std::vector<Bucke
     for (Size m = 0; m < input.microbatches; ++m)
       state.stack_rows =
           std::max(state.stack_rows, nodes_in({run.begin, std::min(m, run.count)}) + 1);
-  std::map<AxisSet, Size> rows;
-  const auto rows_over = [&](AxisSet axes) {
-    const auto [found, is_new] = rows.try_emplace(axes, 0);
-    if (is_new) found->second = static_cast<Size>(nodes_over(input, axes, rank).size());
+  state.grains_of_uses = {state.grains,
+                          Range{input.numerics.grains + state.grains.begin, state.grains.count}};
+  std::map<std::pair<AxisSet, Size>, Size> rows;
+  const auto rows_over = [&](AxisSet axes, Size uses) {
+    const auto [found, is_new] = rows.try_emplace({axes, uses}, 0);
+    if (is_new) found->second = static_cast<Size>(nodes_over(input, axes, uses, rank).size());
     return found->second;
   };
   for (std::size_t b = 0; b < buckets.size(); ++b) {
     BucketPlace& place = state.buckets[b];
     const AxisSet before = buckets[b].added_before(mesh, buckets[b].shares.axes);
+    place.uses = buckets[b].uses;
     place.stacks = mesh.group_size(before);
-    place.nodes = rows_over(before);
-    place.share_rows = rows_over(before | buckets[b].shares.axes);
+    place.nodes = rows_over(before, place.uses);
+    place.share_rows = rows_over(before | buckets[b].shares.axes, place.uses);
+    if (place.uses > 1) state.second_use = state.stack_rows * buckets[b].elements;
     state.gradient_rows = std::max({state.gradient_rows, place.stacks * state.stack_rows,
-                                    state.sharding.gradients ? 1 : place.share_rows});
+                                    place.nodes, state.sharding.gradients ? 1 : place.share_rows});
   }
 }
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <span>
 #include <string>
 #include <vector>
@@ -68,11 +69,14 @@ struct UnitPlan {
 /// A run of units whose gradients are reduced, and whose parameters are gathered, in one call: a
 /// tensor of one dimension. Strategies shard buckets: each rank keeps one balanced part.
 struct BucketPlan {
-  Range units{};                  ///< positions in ParameterLayout::units
-  Size elements = 0;              ///< with padding
-  AxisSet sums{};                 ///< UnitPlan::sums of all its units
-  Cut shares{};                   ///< by the axes over which the strategy shards it, as one
-  bool is_tied = false;           ///< UnitPlan::is_tied
+  Range units{};         ///< positions in ParameterLayout::units
+  Size elements = 0;     ///< with padding
+  AxisSet sums{};        ///< UnitPlan::sums of all its units
+  Cut shares{};          ///< by the axes over which the strategy shards it, as one
+  bool is_tied = false;  ///< UnitPlan::is_tied
+  /// The layers of a stage whose gradients a fixed order sums apart, over the whole batch: two use
+  /// a tied unit, as they do on two stages.
+  Size uses = 1;
   std::vector<Range> matrices{};  ///< places of those that are orthogonalized
   bool splits_matrices = false;   ///< `model` splits one of them
   /// Returns the axes of the ranks that have the same share.
@@ -111,7 +115,8 @@ struct BucketPlace {
   Size gathered_begin = 0;  ///< start in the buffer of gathered parameters
   Size gradient_begin = 0;  ///< start in the buffer of whole gradients
   // If sums have a fixed order:
-  Size stacks = 1;      ///< of rows of gradients: one for each rank whose samples reach the bucket
+  Size uses = 1;        ///< BucketPlan::uses; each has a stack of rows of gradients
+  Size stacks = 1;      ///< of a use: one for each rank whose samples reach the bucket
   Size nodes = 1;       ///< rows that the rank has at the end of a step
   Size share_rows = 1;  ///< the same of the sum over the ranks with the other shares
 };
@@ -133,9 +138,11 @@ struct StatePlan {
   Size whole = 0;                          ///< elements of all buckets
   Range grains{};                          ///< of the rank, if sums have a fixed order
   std::vector<Range> grains_of_experts{};  ///< those of all ranks along `expert`
+  std::array<Range, 2> grains_of_uses{};   ///< those of two uses are places one after the other
   Size microbatches = 1;
   Size stack_rows = 1;        ///< rows of a stack of a tree of sums
   Size gradient_rows = 1;     ///< rows of whole gradients: one or several stacks
+  Size second_use = 0;        ///< elements of the stack of a second use, behind these rows
   Size shares = 0;            ///< elements of all shares
   Size gathered = 0;          ///< buffer of gathered parameters
   Size bucket_gradients = 0;  ///< buffer of whole gradients
@@ -162,13 +169,17 @@ struct StatePlan {
   /// Returns the runs of grains whose gradients a bucket has, one for each stack.
   std::span<const Range> runs_of(Size bucket) const {
     if (buckets[bucket].stacks > 1) return grains_of_experts;
-    return {&grains, 1};
+    return std::span(grains_of_uses).first(buckets[bucket].uses);
+  }
+  /// Returns the first row of a stack.
+  Size first_row(Size bucket, Size stack) const {
+    return stack * (buckets[bucket].uses > 1 ? gradient_rows : stack_rows);
   }
   /// Returns the row of the gradients of a microbatch: on top of those before it. A run adds no
   /// more microbatches than it has grains.
   Size row_of(Size microbatch, Size bucket, Size stack) const {
     const Range& run = runs_of(bucket)[stack];
-    return stack * stack_rows + nodes_in({run.begin, std::min(microbatch, run.count)});
+    return first_row(bucket, stack) + nodes_in({run.begin, std::min(microbatch, run.count)});
   }
   /// Returns the place of `part`, elements of a bucket, in a flat buffer of shares (`in_shares`) or
   /// of whole buckets. With shares, it is the place of the elements in the rank's share, and {0, 0}
