@@ -244,8 +244,7 @@ void randomize_numerics(Random& random, Experiment& setup) {
     setup = fixed;
     return;
   }
-  EXPECT_TRUE(begins_with_one_of(wrong, {"numerics.model_grains", "distributed.sequence_parallel",
-                                         "model.transformer.kv_heads"}))
+  EXPECT_TRUE(begins_with_one_of(wrong, {"numerics.model_grains", "model.transformer.kv_heads"}))
       << wrong;
 }
 

@@ -49,7 +49,7 @@ std::string text_of(Placement placement) {
 
 std::string text_of(const std::vector<Placement>& tensors) {
   std::string text;
-  for (const Placement placement : tensors) text += text_of(placement) + " ";
+  for (const Placement& placement : tensors) text += text_of(placement) + " ";
   return text;
 }
 

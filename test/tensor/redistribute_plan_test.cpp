@@ -35,13 +35,13 @@ TEST(RedistributePlan, TakesOneStepOnALine) {
   EXPECT_EQ(plan_text({6, 4}, {S1}, {R}, kLine), "all_gather data 24");
   EXPECT_EQ(plan_text({6, 4}, {R}, {S1}, kLine), "slice data");
   EXPECT_EQ(plan_text({6, 4}, {S0}, {S1}, kLine), "all_to_all data 8");
-  for (const Placement p : {R, S0})
+  for (const Placement& p : {R, S0})
     EXPECT_EQ(
         test::error_of([=] {
           plan_text({6, 4}, {p}, {X}, kLine);
         }),
         fmt::format("a tensor with placements data: {} cannot become data: Partial", to_string(p)));
-  for (const Placement p : {R, S0, S1, X}) EXPECT_EQ(plan_text({6, 4}, {p}, {p}, kLine), "");
+  for (const Placement& p : {R, S0, S1, X}) EXPECT_EQ(plan_text({6, 4}, {p}, {p}, kLine), "");
 }
 
 TEST(RedistributePlan, TakesNoStepOnAnAxisOfSizeOne) {

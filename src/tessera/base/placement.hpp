@@ -4,7 +4,7 @@
 #include <compare>
 #include <vector>
 
-#include <tessera/base/types.hpp>
+#include <tessera/base/split.hpp>
 
 namespace tessera {
 
@@ -40,12 +40,13 @@ class Placement {
   /// Shards: consecutive indices that stay together, and consecutive ranks that hold the same part.
   constexpr Size unit() const { return unit_; }
   constexpr Size repeats() const { return repeats_; }
-  /// Shards: Split::blocks and Split::filled.
+  /// Shards: Split::blocks, Split::filled and Split::held.
   constexpr Size blocks() const { return blocks_; }
   constexpr Size filled() const { return filled_; }
+  constexpr const HeldRows& held() const { return held_; }
 
   /// Return the same placement of another dimension, in units, on every `repeats` ranks, or in
-  /// blocks, perhaps on the first ranks only.
+  /// blocks, perhaps on the first ranks only or of rows of which some are held.
   constexpr Placement of_dim(int dim) const {
     Placement placement = *this;
     placement.dim_ = dim;
@@ -61,9 +62,9 @@ class Placement {
     placement.repeats_ = repeats;
     return placement;
   }
-  constexpr Placement in_blocks(Size blocks, Size filled = 0) const {
+  constexpr Placement in_blocks(Size blocks, Size filled = 0, const HeldRows& held = {}) const {
     Placement placement = *this;
-    placement.blocks_ = blocks, placement.filled_ = filled;
+    placement.blocks_ = blocks, placement.filled_ = filled, placement.held_ = held;
     return placement;
   }
 
@@ -75,6 +76,7 @@ class Placement {
   Kind kind_ = Kind::replicate;
   int dim_ = -1;
   Size unit_ = 1, repeats_ = 1, blocks_ = 0, filled_ = 0;
+  HeldRows held_{};
 };
 
 }  // namespace tessera

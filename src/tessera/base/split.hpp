@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <compare>
+
 #include <Kokkos_Macros.hpp>
 
 #include <tessera/base/types.hpp>
@@ -12,7 +14,28 @@ struct Range {
   Size begin = 0;
   Size count = 0;
   KOKKOS_FUNCTION constexpr Size end() const { return begin + count; }
-  friend constexpr bool operator==(const Range&, const Range&) = default;
+  friend constexpr auto operator<=>(const Range&, const Range&) = default;
+};
+
+/// The rows that a rank of `context` holds: two runs of the positions of each sample.
+struct HeldRows {
+  Size positions = 0;  ///< of a sample; 0: all rows are held
+  Range first{}, second{};
+
+  KOKKOS_FUNCTION constexpr Size of_sample() const { return first.count + second.count; }
+  /// Returns how many of the first rows of all are held.
+  KOKKOS_FUNCTION constexpr Size among(Size rows) const {
+    if (positions == 0) return rows;
+    const Size rest = rows % positions;
+    return rows / positions * of_sample() + among(first, rest) + among(second, rest);
+  }
+  friend constexpr auto operator<=>(const HeldRows&, const HeldRows&) = default;
+
+ private:
+  KOKKOS_FUNCTION static constexpr Size among(Range run, Size end) {
+    const Size before = end - run.begin;
+    return before < 0 ? 0 : before < run.count ? before : run.count;
+  }
 };
 
 /// Returns part i of n items split into `parts` parts. The first n mod parts parts hold one more
@@ -48,6 +71,7 @@ struct Split {
   bool zigzag = false;
   Size blocks = 0;  ///< that parts consist of; 0: parts are balanced
   Size filled = 0;  ///< the parts that may have indices, the first ones; 0: all
+  HeldRows held{};  ///< units are rows, and blocks are those of the rows of all ranks of `context`
 
   KOKKOS_FUNCTION constexpr Size total() const { return units * unit; }
   /// Returns the blocks of a part. The first part has the most, and a part may have none.
@@ -59,6 +83,11 @@ struct Split {
   /// Returns the place of a part where the parts lie one after another.
   KOKKOS_FUNCTION constexpr Range place(Size part) const {
     if (filled > 0 && part >= filled) return {total(), 0};
+    if (held.positions > 0) {
+      const Size samples = units / (held.of_sample() > 0 ? held.of_sample() : 1);
+      const Range rows = nested_split(samples * held.positions, blocks, blocks_of(part));
+      return {held.among(rows.begin), held.among(rows.end()) - held.among(rows.begin)};
+    }
     const Range of_units = blocks > 0 ? nested_split(units, blocks, blocks_of(part))
                                       : balanced_split(units, filled > 0 ? filled : parts, part);
     return {of_units.begin * unit, of_units.count * unit};
@@ -100,6 +129,8 @@ struct Split {
 /// One part of a split, such as that of a rank.
 struct SplitPart : Split {
   Size part = 0;
+  /// Returns the rows of samples with the part of their positions.
+  KOKKOS_FUNCTION constexpr HeldRows rows() const { return {total(), own_run(0), own_run(1)}; }
   KOKKOS_FUNCTION constexpr Size own_count() const { return count(part); }
   KOKKOS_FUNCTION constexpr Range own_run(Size number) const { return run(part, number); }
 };

@@ -177,8 +177,8 @@ void RowBlocks<T>::sum_block(SplitPart split, const LayerCall<T>& call, Size m, 
     if (blocks.count == 0) return;
     detail::for_each_run(share, blocks.begin + b, call.samples, [&](Range positions, Range held) {
       const Range part = intersection(positions, rows);
-      const bool splits_rows = split.parts > 1 && of_rows;
-      const Size offset = splits_rows ? first : positions.begin - held.begin;
+      const Size before = split.parts > 1 && of_rows ? share.rows().among(first) : 0,
+                 offset = positions.begin - held.begin + before;
       if (part.count > 0) f(Range{part.begin - offset, part.count});
     });
   };

@@ -29,6 +29,11 @@ AxisSet axes_of(const Cuts& cuts) {
   return axes;
 }
 
+HeldRows held_rows(const Cut& cut, const MeshShape& mesh, Size rank) {
+  if (cut.positions.units == 0) return {};
+  return SplitPart{cut.positions, mesh.coordinate(rank, "context")}.rows();
+}
+
 void apply(const Cut& cut, Piece& piece, const MeshShape& mesh, Size rank) {
   Size& offset = piece.offset.at(cut.dimension);
   Size& extent = piece.extent.at(cut.dimension);
@@ -38,7 +43,9 @@ void apply(const Cut& cut, Piece& piece, const MeshShape& mesh, Size rank) {
   }
   const Size parts = mesh.group_size(cut.axes) / cut.repeats,
              number = (mesh.coordinate(rank, cut.axes) / cut.repeats + parts - cut.shift) % parts;
-  const Range part = Split{extent / cut.unit, parts, cut.unit, false, cut.blocks}.place(number);
+  const Range part =
+      Split{extent / cut.unit, parts, cut.unit, false, cut.blocks, 0, held_rows(cut, mesh, rank)}
+          .place(number);
   offset += part.begin;
   extent = part.count;
 }

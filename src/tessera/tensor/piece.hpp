@@ -37,6 +37,8 @@ struct Cut {
   Size shift = 0;
   Size repeats = 1;  ///< consecutive ranks that hold the same part (Placement::repeats)
   Size blocks = 0;   ///< Split::blocks
+  Split
+      positions{};  ///< of a sample, over `context`: blocks are those of the rows of all its ranks
   friend bool operator==(const Cut&, const Cut&) = default;
 };
 
@@ -47,6 +49,9 @@ using Cuts = std::vector<Cut>;
 Cuts cuts_of(const Placements& placements);
 /// Returns the axes that cut a tensor.
 AxisSet axes_of(const Cuts& cuts);
+
+/// Returns the rows that a cut of rows in blocks finds on a rank (Cut::positions).
+HeldRows held_rows(const Cut& cut, const MeshShape& mesh, Size rank);
 
 /// Replaces a piece by the part that `rank` gets of it. Joined dimensions become one: the first has
 /// the product of their extents, and the others have 1.

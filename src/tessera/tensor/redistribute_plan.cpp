@@ -89,7 +89,7 @@ class StepSearch {
       if (moved[a] && !now[a].is_replicate()) continue;
       std::vector<Placement> choices{to_[a]};
       if (!to_[a].is_replicate()) choices.push_back(Placement::replicate());
-      for (const Placement next : choices) {
+      for (const Placement& next : choices) {
         if (next == now[a] || is_blocked(now, a, next)) continue;
         std::vector<bool> moved_after = moved;
         moved_after[a] = true;

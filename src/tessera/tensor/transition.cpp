@@ -7,7 +7,8 @@ Split split_of(const Shape& block, Placement shard, Size parts) {
   return {.units = block[static_cast<std::size_t>(shard.dim())],
           .parts = parts,
           .blocks = shard.blocks(),
-          .filled = shard.filled()};
+          .filled = shard.filled(),
+          .held = shard.held()};
 }
 
 Shape part_of(Shape block, Placement shard, Size parts, Size part) {

@@ -35,9 +35,6 @@ void check_order(const PlanInput& input) {
   if (!input.zigzag)
     reject("distributed.zigzag", "false", "true",
            "sums join the first and the last blocks of positions");
-  if (input.sequence_parallel && input.mesh.size_of("model") > 1)
-    reject("distributed.sequence_parallel", "true", "false",
-           "ranks of model would have parts of blocks of positions");
 }
 
 /// Checks what no layer decides.

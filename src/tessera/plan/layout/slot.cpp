@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
 #include <utility>
 
 #include <tessera/plan/layout/slot.hpp>
@@ -33,8 +34,11 @@ MovedBlock moved_block(const Slot& from, const Slot& to, std::size_t axis, Size 
   const auto in_block = [&](const Slot& slot) {
     const Placement placement = slot.placements[axis];
     if (!placement.is_shard()) return placement;
+    const auto cut = std::find_if(slot.cuts.begin(), slot.cuts.end(),
+                                  [&](const Cut& of) { return of.axes.contains(axis); });
     return Placement::shard(placement.is_shard(static_cast<int>(columns)) ? 2 : 0)
-        .in_blocks(placement.blocks(), slot.sample_axes.contains(axis) ? filled : 0);
+        .in_blocks(placement.blocks(), slot.sample_axes.contains(axis) ? filled : 0,
+                   held_rows(*cut, mesh, rank));
   };
   return {in_block(from), in_block(to), std::move(shape)};
 }

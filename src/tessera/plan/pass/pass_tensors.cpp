@@ -41,28 +41,33 @@ Placements PassTensors::placed(Placement model, Placement context) const {
 }
 
 /// Returns the cuts of a tensor: samples by the axes of the batch, positions, rows as one, columns.
-Cuts PassTensors::cuts(const Placements& placements, Size columns, AxisSet batch) const {
+Cuts PassTensors::cuts(const Placements& placements, Extent of, AxisSet batch) const {
   Cuts cuts;
+  Split positions;  // over `context`, if rows of them are cut in blocks
   const auto add = [&](AxisSet axes, bool of_columns, std::size_t joined = 1) {
     for (const std::size_t axis : axes) {
       if (!placements[axis].is_shard()) continue;
       const int dimension = placements[axis].dim();
       if ((dimension == columns_) != of_columns) continue;
-      const Size unit =
-          of_columns && batch_axes_.contains(axis) ? columns / experts_ : placements[axis].unit();
+      const Size unit = of_columns && batch_axes_.contains(axis) ? of.columns / experts_
+                                                                 : placements[axis].unit();
       cuts.push_back({static_cast<std::size_t>(dimension),
                       {axis},
                       unit,
                       joined,
                       0,
                       placements[axis].repeats(),
-                      placements[axis].blocks()});
+                      placements[axis].blocks(),
+                      joined > 1 && placements[axis].blocks() > 0 ? positions : Split{}});
     }
   };
   const AxisSet model = input_.mesh.axes_named({"model"}),
                 context = input_.mesh.axes_named({"context"});
   add(batch, false);
   add(context, false);
+  if (!cuts.empty() && cuts.back().axes == context)
+    positions = {of.positions, input_.mesh.group_size(context), 1, input_.zigzag,
+                 cuts.back().blocks};
   add(model, false, static_cast<std::size_t>(columns_));
   for (const AxisSet axes : {model, batch_axes_, context}) add(axes, true);
   return cuts;
@@ -71,7 +76,17 @@ Cuts PassTensors::cuts(const Placements& placements, Size columns, AxisSet batch
 Size PassTensors::bytes_of(Slot slot) const {
   for (Cut& cut : slot.cuts) cut.shift = 0;
   const Size samples = most_samples_.in(0, slot.sample_axes);
-  return num_elements(local_shape(slot, samples, input_.mesh, 0)) * size_of(slot.type);
+  const Shape shape = local_shape(slot, samples, input_.mesh, 0);
+  Size elements = num_elements(shape);
+  for (const Cut& cut : slot.cuts) {
+    const Size positions = cut.positions.units, own = cut.positions.count(0);
+    if (positions == 0) continue;
+    // Of so many neighbours, no rank holds more.
+    const Size rows =
+        Split{samples * positions, input_.mesh.group_size(cut.axes), 1, false, cut.blocks}.count(0);
+    elements = (rows / positions * own + std::min(own, rows % positions)) * shape.back();
+  }
+  return elements * size_of(slot.type);
 }
 
 SlotId PassTensors::add(std::string path, TensorRole role, Extent of,
@@ -89,7 +104,7 @@ SlotId PassTensors::add(std::string path, TensorRole role, Extent of, const Plac
             .shape = {samples_, of.columns},
             .placements = placements,
             .type = type,
-            .cuts = cuts(placements, of.columns, batch_axes_)};
+            .cuts = cuts(placements, of, batch_axes_)};
   if (columns_ == 2) slot.shape.insert(slot.shape.begin() + 1, of.positions);
   for (const std::size_t axis : batch_axes_)
     if (placements[axis].is_shard(0)) slot.sample_axes = slot.sample_axes | AxisSet{axis};
@@ -107,14 +122,13 @@ void PassTensors::redistribute(SlotId from, SlotId to) {
   }
   // Batch axes are left out: ranks with different samples never exchange rows here.
   const AxisSet apart = before.sample_axes & after.sample_axes;
-  const Size columns = after.shape.back();
   Shape shape = after.shape;
   // The steps are those of one sample on each rank, so that a smaller last batch takes the same.
   shape[0] = input_.mesh.group_size(batch_axes_ - apart);
   Placements now = before.placements;
   for (const RedistributeStep& step : plan_redistribute(
            shape, now, after.placements, input_.mesh, 0,
-           [&](const Placements& p) { return cuts(p, columns, batch_axes_ - apart); })) {
+           [&](const Placements& p) { return cuts(p, extent_of(after), batch_axes_ - apart); })) {
     now[step.axis] = step.to;
     const SlotId next = now == after.placements ? to
                                                 : add(after.path + ".moved", after.role,

@@ -97,7 +97,7 @@ class PassTensors {
   int columns_ = 1;  ///< dimension of the columns
 
  private:
-  Cuts cuts(const Placements& placements, Size columns, AxisSet batch) const;
+  Cuts cuts(const Placements& placements, Extent of, AxisSet batch) const;
   void move(SlotId from, SlotId to, std::size_t axis);
 
   AxisSet batch_axes_;
