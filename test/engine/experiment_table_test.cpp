@@ -206,7 +206,6 @@ Experiment choose_arithmetic(Experiment setup, const MeshShape& mesh, Size numbe
       setup.training.numerics = {true, 8, std::array<Size, 3>{4, 1, 8}[number / 6 % 3]};
       if (DistributedConfig& config = setup.training.distributed; mesh.size_of("context") > 1) {
         config.zigzag = true;
-        setup.training.numerics.model_grains = 8;
         if (config.context_attention == ContextAttention::ring) config.context_attention = {};
       }
       setup.training.microbatches = 1;

@@ -244,8 +244,7 @@ void randomize_numerics(Random& random, Experiment& setup) {
     setup = fixed;
     return;
   }
-  EXPECT_TRUE(begins_with_one_of(wrong, {"numerics.model_grains", "model.transformer.kv_heads"}))
-      << wrong;
+  EXPECT_TRUE(begins_with_one_of(wrong, {"model.transformer.kv_heads"})) << wrong;
 }
 
 /// Returns a short training of any model on a mesh of this many ranks, under any strategy that the

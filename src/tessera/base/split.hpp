@@ -93,6 +93,10 @@ struct Split {
     return {of_units.begin * unit, of_units.count * unit};
   }
   KOKKOS_FUNCTION constexpr Size count(Size part) const { return place(part).count; }
+  /// Returns true if sums add several blocks, or if a part has none.
+  KOKKOS_FUNCTION constexpr bool has_blocks() const {
+    return blocks > 1 || (blocks == 1 && parts > 1);
+  }
   /// Returns the indices of a block.
   KOKKOS_FUNCTION constexpr Range block(Size number) const {
     const Range of_units = nested_split(units, blocks, number);

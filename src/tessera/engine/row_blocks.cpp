@@ -114,7 +114,7 @@ void RowBlocks<T>::backward(Size index, const LayerCall<T>& call, Size stack, Si
   first_row_ = over_context_ ? stack * rows_ : 0;
   elements_ = layer.elements, by_position_ = layer.by_position;
   stacks_.resize(stacks), stacks_[stack] = gradients_;
-  const bool in_blocks = (layer.split.blocks > 1 || call.layer.share.blocks > 1) &&
+  const bool in_blocks = (layer.split.blocks > 1 || call.layer.share.has_blocks()) &&
                          gradients_[0].data() != nullptr && !layer.needs_samples;
   in_place_ = !in_blocks || (rows_ == 1 && (stacks == 1 || !over_context_));
   if (!in_blocks) return tessera::backward(call);

@@ -31,7 +31,7 @@ void fourier_transform(const LayerCall<T>& call, const Matrix<const T>& from,
   };
   if constexpr (!to_modes) {
     transform(all).to_grid(from, to);
-  } else if (all.share.blocks <= 1) {
+  } else if (!all.share.has_blocks()) {
     transform(all).to_modes(from, to);
   } else {
     const Range blocks = all.share.blocks_of(all.share.part);

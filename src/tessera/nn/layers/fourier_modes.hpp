@@ -115,13 +115,13 @@ struct FourierModes {
   /// Elements of the nodes of the tree over blocks of points, behind the scratch of the rank's
   /// points.
   Size nodes(Size samples) const {
-    return share.blocks > 1 ? (1 + tree_levels(share.blocks)) * of_modes(samples) : 0;
+    return share.has_blocks() ? (1 + tree_levels(share.blocks)) * of_modes(samples) : 0;
   }
 
   /// Returns the products of a transform to the modes, or of its transpose: one along the first
   /// dimension, and those of the rows of the grid.
   std::vector<GemmShape> products(Size samples, bool to_modes) const {
-    if (to_modes && share.blocks > 1 && share.parts != share.blocks) {
+    if (to_modes && share.has_blocks() && share.parts != share.blocks) {
       std::vector<GemmShape> all;
       const Range blocks = share.blocks_of(share.part);
       for (Size b = blocks.begin; b < blocks.end(); ++b)

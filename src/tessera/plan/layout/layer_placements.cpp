@@ -30,8 +30,6 @@ void check_order(const PlanInput& input) {
   if (input.context_attention == ContextAttention::ring)
     reject("distributed.context_attention", "\"ring\"", "\"gather\" or \"all_to_all\"",
            "a ring adds in the order of its ranks");
-  if (input.numerics.model_grains == 1)
-    reject("numerics.model_grains", "1", "at least 2", "ranks have whole blocks of positions");
   if (!input.zigzag)
     reject("distributed.zigzag", "false", "true",
            "sums join the first and the last blocks of positions");

@@ -209,9 +209,9 @@ SlotId NaivePass::loss() {
                3 * (blocks_of_loss_ > 0 ? blocks_of_loss_ : input_.mesh.size_of("model"))},
               own, splits_columns ? placed({}) : own);
   }
-  const Size sums = std::max<Size>(1, input_.position_blocks(input_.model.output_positions()));
-  if (input_.loss == LossKind::relative_l2 && (sums > 1 || input_.mesh.size_of("context") > 1))
-    add_terms({1, 2 * sums}, placed({}, as_terms), placed({}, Placement()));
+  const Size sums = input_.position_blocks(input_.model.output_positions());
+  if (input_.loss == LossKind::relative_l2 && (sums > 0 || input_.mesh.size_of("context") > 1))
+    add_terms({1, 2 * std::max<Size>(1, sums)}, placed({}, as_terms), placed({}, Placement()));
   emit(Loss{.prediction = prediction, .terms = terms, .gradient = gradient});
   return gradient;
 }
