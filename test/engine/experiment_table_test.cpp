@@ -204,10 +204,9 @@ Experiment choose_arithmetic(Experiment setup, const MeshShape& mesh, Size numbe
     case 2:
     case 3: {
       setup.training.numerics = {true, 8, std::array<Size, 3>{4, 1, 8}[number / 6 % 3]};
-      if (DistributedConfig& config = setup.training.distributed; mesh.size_of("context") > 1) {
-        config.zigzag = true;
-        if (config.context_attention == ContextAttention::ring) config.context_attention = {};
-      }
+      if (DistributedConfig& config = setup.training.distributed;
+          config.context_attention == ContextAttention::ring)
+        config.context_attention = {};
       setup.training.microbatches = 1;
       // Grains of different sizes, some of them empty.
       setup.training.batch_size = number % 12 < 6 ? 29 : 9;

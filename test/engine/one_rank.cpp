@@ -25,6 +25,10 @@ Experiment without_mesh(Experiment setup) {
   DistributedConfig alone;
   alone.mesh_shape = {1};
   alone.mesh_axis_names = {"data"};
+  if (setup.training.numerics.reproducible && !setup.training.distributed.zigzag) {
+    alone.mesh_shape = {1, 1}, alone.mesh_axis_names = {"data", "context"};
+    alone.zigzag = false;  // the order of sums over positions
+  }
   alone.gradient_reduce_type = setup.training.distributed.gradient_reduce_type;
   alone.mixed_precision = setup.training.distributed.mixed_precision;
   setup.training.distributed = alone;

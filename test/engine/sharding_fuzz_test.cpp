@@ -226,7 +226,7 @@ bool begins_with_one_of(const std::string& text, const std::vector<std::string_v
 }
 
 /// Fixes the order of sums in every other experiment, with any number of grains and of blocks. The
-/// fixed order takes what the ordinary mode takes, but for what its reasons name.
+/// fixed order takes what the ordinary mode takes, but for rings.
 void randomize_numerics(Random& random, Experiment& setup) {
   if (!random.once_in(2)) return;
   Experiment fixed = setup;
@@ -234,7 +234,6 @@ void randomize_numerics(Random& random, Experiment& setup) {
   training.numerics = {true, Size{1} << random.number(0, 4), Size{1} << random.number(0, 3)};
   training.microbatches = 1;
   DistributedConfig& config = training.distributed;
-  config.zigzag = true;
   if (config.context_attention == ContextAttention::ring) config.context_attention = {};
   // The bits depend on which dimensions `model` may split, and one rank has the default rules.
   config.mesh_rules.clear();

@@ -69,8 +69,7 @@ struct PlanInput : StrategyOptions, StepConfig {
   }
   /// Returns the part of `positions` positions that a rank of `context` has.
   SplitPart context_share(Size positions, Size rank) const {
-    return {{positions, mesh.size_of("context"), 1, zigzag || numerics.reproducible,
-             position_blocks(positions)},
+    return {{positions, mesh.size_of("context"), 1, zigzag, position_blocks(positions)},
             mesh.coordinate(rank, "context")};
   }
   /// Returns true if ranks of `context` sum the gradients of each microbatch. In no fixed order,

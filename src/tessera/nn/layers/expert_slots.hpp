@@ -77,7 +77,8 @@ struct ExpertSlots {
     const Size ways = rows.share.parts;
     if (ways == 1) return sample * capacity + number;  // divisions take long
     // Without blocks, parts are one run each.
-    const Split slots{capacity, ways, 1, rows.share.blocks > 0, rows.share.blocks};
+    const bool zigzag = rows.share.zigzag && rows.share.blocks > 0;
+    const Split slots{capacity, ways, 1, zigzag, rows.share.blocks};
     Size part = 0, row = -1;
     while ((row = OwnRuns(SplitPart{slots, part}).row_of(number)) < 0) ++part;
     const Range held = slots.place(part);

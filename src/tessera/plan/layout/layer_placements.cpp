@@ -19,27 +19,14 @@ namespace {
                                 input.mesh.size_of("context"), reason));
 }
 
-/// Checks that sums over positions have an order that does not depend on the ranks.
-void check_order(const PlanInput& input) {
-  const auto reject = [&](std::string_view key, std::string_view value, std::string_view need,
-                          std::string_view reason) {
-    throw ConfigError(key, value,
-                      "must be {} with numerics.reproducible and an axis context, because {}", need,
-                      reason);
-  };
-  if (input.context_attention == ContextAttention::ring)
-    reject("distributed.context_attention", "\"ring\"", "\"gather\" or \"all_to_all\"",
-           "a ring adds in the order of its ranks");
-  if (!input.zigzag)
-    reject("distributed.zigzag", "false", "true",
-           "sums join the first and the last blocks of positions");
-}
-
 /// Checks what no layer decides.
 void check_context(const PlanInput& input) {
   if (input.needs_whole_samples())
     reject_context(input, fmt::format("the loss {} needs whole samples", name_of(input.loss)));
-  if (input.numerics.reproducible) check_order(input);
+  if (input.numerics.reproducible && input.context_attention == ContextAttention::ring)
+    throw ConfigError("distributed.context_attention", "\"ring\"",
+                      "must be \"gather\" or \"all_to_all\" with numerics.reproducible and an axis "
+                      "context, because a ring adds in the order of its ranks");
   if (!attends(input.model) && input.context_attention != StrategyOptions{}.context_attention)
     throw ConfigError("distributed.context_attention",
                       fmt::format("\"{}\"", name_of(input.context_attention)),
@@ -136,7 +123,7 @@ LayerSpec local_layer(const PlanInput& input, LayerSpec layer, const LayerPlacem
   // Slots have the blocks of positions, some of which may be empty.
   const Size blocks =
       input.position_blocks(layer.experts() > 0 ? input.model.output_positions() : positions);
-  layer.share = {{positions, 1, 1, blocks > 0, blocks}};
+  layer.share = {{positions, 1, 1, input.zigzag && blocks > 0, blocks}};
   // `model` cuts first: it is the last of the axes.
   for (std::size_t a = mesh_axes.size(); a-- > 0;) {
     const std::string_view name = mesh_axes[a].name;
