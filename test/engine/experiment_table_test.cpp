@@ -165,6 +165,7 @@ void choose_sharding(Experiment& setup, const Row& row, const MeshShape& mesh, S
     distributed.keep_last_unit = has_stages || number % 5 != 4;
     distributed.fsdp_unit = static_cast<FsdpUnit>(number / 5 % 2);
   }
+  if (number % 3 > 0) train_test::shard_moments_wider(distributed, mesh);
   if (setup.training.optimizer.kind == OptimizerKind::muon &&
       row_of(distributed.strategy).shards.moments)
     distributed.muon_layout = static_cast<MuonLayout>(number % 3);

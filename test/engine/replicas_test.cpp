@@ -124,7 +124,8 @@ bool any(const Communicator& world, bool mine) {
 bool has_copies(const Plan& plan, const Slot& tensor) {
   const MeshShape& mesh = plan.input.mesh;
   AxisSet along = replicating_axes(mesh) | mesh.axes_named({"model"});
-  if (tensor.in_shares) along = along - shard_axes(plan.input.strategy, mesh);
+  if (tensor.held == Held::share) along = along - shard_axes(plan.input.strategy, mesh);
+  if (tensor.held == Held::owned) along = along - moment_axes(plan.input, mesh);
   AxisSet repeats;
   for (const Cut& cut : tensor.cuts)
     if (cut.repeats > 1) repeats = mesh.repeats();

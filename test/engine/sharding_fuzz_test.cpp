@@ -272,6 +272,8 @@ Experiment random_experiment(Random& random, Size ranks, bool of_experts) {
     randomize_model(random, setup, of_experts);
     randomize_training(random, setup);
     randomize_sharding(random, setup);
+    if (random.once_in(2))
+      train_test::shard_moments_wider(setup.training.distributed, MeshShape(axes));
     std::string wrong = rejection(setup);
     if (wrong.starts_with("distributed.sequence_parallel")) {
       setup.training.distributed.sequence_parallel = false;

@@ -45,6 +45,14 @@ inline bool suits(std::string_view strategy, const MeshShape& mesh) {
   return false;
 }
 
+/// Lets the axes that replicate shares of parameters shard moments, where there are such axes.
+inline void shard_moments_wider(DistributedConfig& config, const MeshShape& mesh) {
+  if (!row_of(config.strategy).over_fsdp_only || mesh.size_of("fsdp") == 1 || !mesh.find("data"))
+    return;
+  for (const std::size_t axis : batch_axes(mesh))
+    config.shard_moments_over.push_back(mesh.axes()[axis].name);
+}
+
 inline Experiment on_mesh(Experiment setup, const Axes& axes, std::string_view strategy) {
   DistributedConfig& distributed = setup.training.distributed;
   for (const Axis& axis : axes) {

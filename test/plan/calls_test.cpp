@@ -152,6 +152,25 @@ TEST(Calls, ClippingAndFiniteFlagSendOneScalarEach) {
             "data+fsdp+model all_reduce 1 8; fsdp+model all_reduce 1 8; ");
 }
 
+// Ranks along `data` update halves of their shares, and check that these are equal afterwards.
+TEST(Calls, OfMomentsThatAreShardedWider) {
+  for (const Size m : {1, 3}) {
+    PlanInput input = primes(Strategy::hybrid, {{"data", 2}, {"fsdp", 2}}, m);
+    input.shard_moments_over = {"data", "fsdp"};
+    const std::string data = "data reduce_scatter 5 x, 700 B; data all_gather 5 x, 700 B; ",
+                      norm = "data+fsdp all_reduce 1 x, 8 B; ",
+                      fsdp = "fsdp reduce_scatter " + n(5 * m) + " x, " + n(1400 * m) +
+                             " B; fsdp all_gather " + n(9 * m) + " x, " + n((2800 - 48) * m) + " B";
+    EXPECT_EQ(calls_of(input), data + fsdp);
+    input.clips_by_norm = true;
+    EXPECT_EQ(calls_of(input), data + norm + fsdp);
+    const std::vector<CheckCall> check = plan_replica_check(make_plan(input), 0);
+    ASSERT_EQ(check.size(), 1u);
+    EXPECT_EQ(input.mesh.group_name(check[0].ranks), "data");
+    EXPECT_EQ(check[0].checksums, (Range{0, 10})) << "of parameters";
+  }
+}
+
 /// Returns the calls of a check, such as "data+fsdp 0+4; ...": axes, first checksum, number of
 /// checksums.
 std::string check_calls(Strategy strategy, std::vector<Axis> axes, Size moments) {

@@ -302,6 +302,13 @@ TEST(ShardedMemory, PersistentBytesAreThoseOfTheTable) {
     EXPECT_EQ(memory(Strategy::zero2, {{"data", d}}).persistent(), 4 * P + 12 * P / d);
     EXPECT_EQ(memory(Strategy::fsdp, {{"fsdp", d}}).persistent(), 16 * P / d);
     EXPECT_EQ(memory(Strategy::hybrid, {{"data", 3}, {"fsdp", d}}).persistent(), 16 * P / d);
+    for (const Size replicas : {2, 4})
+      EXPECT_EQ(memory(Strategy::hybrid, {{"data", replicas}, {"fsdp", d}},
+                       [](PlanInput& input) {
+                         input.shard_moments_over = {"data", "fsdp"};
+                       })
+                    .persistent(),
+                8 * P / d + 8 * P / (replicas * d));
     EXPECT_EQ(memory(Strategy::tensor, {{"model", d}}).persistent(), 16 * P / d);
     EXPECT_EQ(memory(Strategy::fsdp, {{"fsdp", d}, {"model", 2}}).persistent(), 16 * P / (2 * d));
   }

@@ -26,6 +26,19 @@ inline PlanInput sharded(PlanInput input, Strategy strategy) {
   return input;
 }
 
+/// Returns the input with every strategy, and once more if it can shard moments wider.
+inline std::vector<PlanInput> with_each_strategy(const PlanInput& input) {
+  std::vector<PlanInput> all;
+  for (std::size_t s = 0; s < strategies.size(); ++s) {
+    all.push_back(sharded(input, static_cast<Strategy>(s)));
+    if (!strategies[s].over_fsdp_only || input.mesh.size_of("fsdp") == 1) continue;
+    all.push_back(all.back());
+    for (const std::size_t axis : batch_axes(input.mesh))
+      all.back().shard_moments_over.push_back(input.mesh.axes()[axis].name);
+  }
+  return all;
+}
+
 /// Returns the actions of a step with each repetition listed.
 inline std::vector<ListedAction> every_action(const StagePlan& stage) {
   std::vector<ListedAction> all;

@@ -15,8 +15,8 @@
 namespace tessera {
 namespace {
 
-using plan_test::sharded;
 using plan_test::tutorial;
+using plan_test::with_each_strategy;
 
 template <class Value>
 std::vector<int> ranks_of(const RankGroups<Value>& all, const RankClasses::Numbers& classes) {
@@ -54,7 +54,7 @@ TEST(RankClasses, FollowPartsOverSeveralAxes) {
     for (Size element = 0; element < count; element += 3) {
       const Range range{element, 7};
       AxisClasses axes(mesh);
-      axes.cut_range({0, {0, 2}}, count, range);
+      axes.cut_range({{0, {0, 2}}}, count, range);
       const RankGroups<Size> all = groups_of(axes);
       std::vector<int> seen;
       for (const auto& group : all.groups) {
@@ -73,6 +73,24 @@ TEST(RankClasses, FollowPartsOverSeveralAxes) {
       std::vector<int> every(30);
       std::iota(every.begin(), every.end(), 0);
       EXPECT_EQ(seen, every);
+    }
+}
+
+TEST(RankClasses, FollowPartsOfParts) {
+  const MeshShape mesh = MeshShape::parse("data=3,fsdp=4", 12);
+  const Cuts cuts{{0, {1}}, {0, {0}}};
+  for (const Size count : {0, 5, 12, 29, 100})
+    for (Size element = 0; element < count; element += 3) {
+      AxisClasses axes(mesh);
+      axes.cut_range(cuts, count, {element, 7});
+      const auto elements = [&](Size rank) {
+        const Piece own = piece({count}, cuts, mesh, rank);
+        return intersection({own.offset[0], own.extent[0]}, {element, 7}).count;
+      };
+      const RankGroups<Size> all = groups_of(axes);
+      for (const auto& group : all.groups)
+        for (const int rank : ranks_of(all, group.classes))
+          EXPECT_EQ(elements(rank), elements(all.first_rank(group))) << "rank " << rank;
     }
 }
 
@@ -128,10 +146,11 @@ void expect_groups_right(const Plan& plan) {
         const Piece block = piece(tensor.shape, tensor.cuts, plan.input.mesh, rank);
         EXPECT_EQ(group.value.shape, block.extent) << tensor.path << ", rank " << rank;
         Size kept = num_elements(block.extent);
-        if (tensor.in_shares) {
+        if (tensor.held != Held::whole) {
           const ParameterPlan& parameter = layout.parameters[tensor.parameter];
-          const StatePlan state = plan.state(rank);
-          kept = intersection({parameter.place.begin, kept}, state.buckets[parameter.bucket].share)
+          const BucketPlace& place = plan.state(rank).buckets[parameter.bucket];
+          kept = intersection({parameter.place.begin, kept},
+                              tensor.held == Held::share ? place.share : place.owned)
                      .count;
         }
         EXPECT_EQ(group.value.kept, kept) << tensor.path << ", rank " << rank;
@@ -161,16 +180,16 @@ TEST(RankGroups, FirstRankRepresentsItsGroup) {
                                                  {{"data", 2}, {"fsdp", 2}, {"model", 3}},
                                                  {{"model", 7}}};
   for (const std::vector<Axis>& axes : meshes)
-    for (std::size_t s = 0; s < strategies.size(); ++s)
+    for (PlanInput input : with_each_strategy(tutorial(axes)))
       for (const bool rows : {false, true}) {
-        PlanInput input = sharded(tutorial(axes), static_cast<Strategy>(s));
         input.model = mlp({.widths = {3, 11, 13, 7, 5, 2}});
         input.batch_size = 13;
         input.samples = 33;
         input.microbatches = 2;
         input.precision = MatmulPrecision::tf32;
         input.sequence_parallel = rows && axes.back().name == "model";
-        SCOPED_TRACE(testing::Message() << input.mesh.to_string() << ", " << strategies[s].name);
+        SCOPED_TRACE(testing::Message()
+                     << input.mesh.to_string() << ", " << name_of(input.strategy));
         input.clips_by_norm = true;
         input.validation_samples = 19;  // 13 and 6
         const Plan plan = make_plan(input);
@@ -182,13 +201,12 @@ TEST(RankGroups, FirstRankRepresentsItsGroup) {
 TEST(RankGroups, OfRanksThatShareKeys) {
   for (const std::vector<Axis>& axes :
        {std::vector<Axis>{{"model", 6}}, {{"model", 6}, {"fsdp", 3}}, {{"data", 3}, {"model", 6}}})
-    for (std::size_t s = 0; s < strategies.size(); ++s) {
-      PlanInput input = sharded(tutorial(axes), static_cast<Strategy>(s));
+    for (PlanInput input : with_each_strategy(tutorial(axes))) {
       input.model = transformer(
           {.context = 5, .width = 12, .heads = 6, .kv_heads = 2, .qk_norm = true, .tied = true});
       input.loss = LossKind::cross_entropy;
       input.clips_by_norm = true;
-      SCOPED_TRACE(testing::Message() << input.mesh.to_string() << ", " << strategies[s].name);
+      SCOPED_TRACE(testing::Message() << input.mesh.to_string() << ", " << name_of(input.strategy));
       const Plan plan = make_plan(input);
       expect_groups_right(plan);
       expect_equal_work(plan);
@@ -199,8 +217,7 @@ TEST(RankGroups, OfExpertsOnTheirRanks) {
   for (const std::vector<Axis>& axes : {std::vector<Axis>{{"expert", 4}},
                                         {{"data", 2}, {"expert", 3}},
                                         {{"expert", 4}, {"fsdp", 3}, {"model", 2}}})
-    for (std::size_t s = 0; s < strategies.size(); ++s) {
-      PlanInput input = sharded(tutorial(axes), static_cast<Strategy>(s));
+    for (PlanInput input : with_each_strategy(tutorial(axes))) {
       input.model = transformer({.context = 5, .width = 6, .heads = 2, .experts = 10});
       input.loss = LossKind::cross_entropy;
       input.batch_size = 13;
@@ -208,7 +225,7 @@ TEST(RankGroups, OfExpertsOnTheirRanks) {
       input.microbatches = 2;
       input.validation_samples = 19;
       input.clips_by_norm = true;
-      SCOPED_TRACE(testing::Message() << input.mesh.to_string() << ", " << strategies[s].name);
+      SCOPED_TRACE(testing::Message() << input.mesh.to_string() << ", " << name_of(input.strategy));
       const Plan plan = make_plan(input);
       expect_groups_right(plan);
       expect_equal_work(plan);

@@ -294,6 +294,13 @@ TEST(ShardedSchedule, HybridWithOverlapReducesReplicasBehindEachScatter) {
             "start_gather(1) backward(2o) start_reduce_scatter(2) finish_gather(1) backward(1o) "
             "finish_reduce_scatter(2) start_reduce(2) start_reduce_scatter(1) "
             "finish_reduce_scatter(1) start_reduce(1) finish_reduce(2) finish_reduce(1) update");
+  input.shard_moments_over = {"data", "fsdp"};
+  EXPECT_EQ(schedule(input),
+            "gather(1) start_gather(2) forward(1o) finish_gather(2) forward(2o) loss "
+            "start_gather(1) backward(2o) start_reduce_scatter(2) finish_gather(1) backward(1o) "
+            "finish_reduce_scatter(2) start_reduce_scatter(2) start_reduce_scatter(1) "
+            "finish_reduce_scatter(1) finish_reduce_scatter(2) start_reduce_scatter(1) "
+            "finish_reduce_scatter(1) update gather(1) gather(2)");
 }
 
 }  // namespace

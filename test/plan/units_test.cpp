@@ -31,17 +31,16 @@ void for_plans(const std::function<void(const Plan&)>& check) {
                                                  {{"model", 3}, {"data", 2}, {"fsdp", 2}}};
   for (const MlpConfig& model : models)
     for (const std::vector<Axis>& axes : meshes)
-      for (std::size_t s = 0; s < strategies.size(); ++s) {
+      for (PlanInput input : plan_test::with_each_strategy(tutorial(axes)))
         for (const Size bucket_bytes : {1, 200, 1 << 20}) {
-          PlanInput input = sharded(tutorial(axes), static_cast<Strategy>(s));
           input.model = mlp(model);
           input.bucket_bytes = bucket_bytes;
           SCOPED_TRACE(testing::Message()
-                       << input.mesh.to_string() << ", " << strategies[s].name << ", parameters "
+                       << input.mesh.to_string() << ", " << name_of(input.strategy) << ", moments "
+                       << input.shard_moments_over.size() << ", parameters "
                        << input.model.num_parameters() << ", buckets of " << bucket_bytes);
           check(make_plan(input));
         }
-      }
 }
 
 /// Returns, for each element of a bucket on `rank`, its index among all parameters of the model; -1
@@ -66,7 +65,7 @@ std::vector<Size> global_places(const Plan& plan, Size rank, Size bucket) {
 /// Returns true for a rank of the first replica of the state.
 bool is_of_first_replica(const Plan& plan, Size rank) {
   const MeshShape& mesh = plan.input.mesh;
-  return mesh.coordinate(rank, replica_axes(plan.input.strategy, mesh)) == 0;
+  return mesh.coordinate(rank, replicating_axes(mesh) - moment_axes(plan.input, mesh)) == 0;
 }
 
 TEST(Units, OfABlockAreGatheredInOneCall) {
@@ -102,9 +101,9 @@ TEST(Units, EveryElementCountsOnceOverTheRanksThatSplitTheState) {
         last_end = range.end();
         for (Size at = range.begin; at < range.end(); ++at)
           for (Size b = 0; b < static_cast<Size>(state.buckets.size()); ++b) {
-            const Range kept = state.gradient(b);
+            const Range kept = state.owned_gradients(b, state.buckets[b].owned);
             if (at < kept.begin || at >= kept.end()) continue;
-            const Size first = state.buckets[b].share.begin;
+            const Size first = state.buckets[b].owned.begin;
             const Size place = global_places(plan, rank, b)[first + at - kept.begin];
             ASSERT_GE(place, 0) << "padding";
             ++counted[static_cast<std::size_t>(place)];
@@ -180,7 +179,7 @@ TEST(Units, SharesCoverEachBucketOnceAndFollowOneAnother) {
       if (mesh.coordinate(rank, sharding) != shard) continue;
       ++shard;
       const StatePlan state = plan_state(plan.input, buckets, rank);
-      Size whole = 0, shares = 0;
+      Size whole = 0, shares = 0, owned = 0;
       for (std::size_t b = 0; b < next.size(); ++b) {
         const BucketPlace& place = state.buckets[b];
         EXPECT_EQ(place.whole, (Range{whole, buckets[b].elements}));
@@ -189,10 +188,14 @@ TEST(Units, SharesCoverEachBucketOnceAndFollowOneAnother) {
         next[b] = place.share.end();
         whole = place.whole.end();
         shares += place.share.count;
+        EXPECT_EQ(place.owned_begin, owned);
+        EXPECT_EQ(intersection(place.owned, place.share), place.owned);
+        owned += place.owned.count;
       }
       EXPECT_EQ(state.whole, whole);
       EXPECT_EQ(state.shares, shares);
-      EXPECT_EQ(state.moments(), state.sharding.moments ? shares : whole);
+      EXPECT_EQ(state.owned, owned);
+      EXPECT_EQ(state.moments(), state.sharding.moments ? owned : whole);
     }
     for (std::size_t b = 0; b < next.size(); ++b) EXPECT_EQ(next[b], buckets[b].elements);
   });

@@ -186,6 +186,9 @@ const Fields<DistributedConfig>& distributed_fields() {
        "gradient of the mean or of the sum of the batch's losses", fixed},
       {"distributed.bucket_bytes", &C::bucket_bytes,
        "largest gradient bucket, in bytes; data, zero1, zero2", positive},
+      {"distributed.shard_moments_over", &C::shard_moments_over,
+       "mesh axes that shard moments, where parameters are sharded over fsdp only: all that split "
+       "the batch, as [\"data\", \"fsdp\"]; hybrid"},
       {"distributed.fsdp_unit", &C::fsdp_unit,
        "what one call gathers: the parameters of a layer or of a block; fsdp, hybrid"},
       {"distributed.muon_layout", &C::muon_layout,

@@ -61,15 +61,6 @@ void check_one_name_on_model(const ModelSpec& model,
              entry_key(rules_key, name));
 }
 
-/// "fsdp" or "hybrid"
-std::string strategies_that_gather() {
-  std::string names;
-  for (const StrategyRow& row : strategies)
-    if (row.shards.parameters)
-      names += fmt::format("{}\"{}\"", names.empty() ? "" : " or ", row.name);
-  return names;
-}
-
 /// The mesh axis that an option needs, "" for any axis of the batch, and the strategies that use
 /// it.
 struct Use {
@@ -80,6 +71,7 @@ bool by_any(const StrategyRow&) { return true; }
 /// In the order of Applies.
 constexpr Use uses[] = {
     {"", [](const StrategyRow& row) { return row.shards.parameters; }},
+    {"data", [](const StrategyRow& row) { return row.over_fsdp_only; }},
     {"", [](const StrategyRow& row) { return row.splits_batch && !row.shards.parameters; }},
     {"", [](const StrategyRow& row) { return row.splits_batch; }},
     {"model", by_any},
@@ -88,12 +80,23 @@ constexpr Use uses[] = {
 };
 const Use& use_of(Applies applies) { return uses[static_cast<std::size_t>(applies)]; }
 
+/// "fsdp" or "hybrid"
+std::string strategies_with(Applies applies) {
+  std::string names;
+  for (const StrategyRow& row : strategies)
+    if (use_of(applies).by(row))
+      names += fmt::format("{}\"{}\"", names.empty() ? "" : " or ", row.name);
+  return names;
+}
+
 /// Says which value or strategy is allowed for an option that the strategy does not use.
 std::string allowed_of(Applies applies, const nlohmann::json& standard, Strategy strategy) {
-  if (applies == Applies::gathering)
-    return fmt::format(
-        "needs distributed.strategy = {}: only these gather parameters, and \"{}\" does not",
-        strategies_that_gather(), name_of(strategy));
+  if (applies == Applies::gathering || applies == Applies::replicating_shares)
+    return fmt::format("needs distributed.strategy = {}: only {}, and \"{}\" does not",
+                       strategies_with(applies),
+                       applies == Applies::gathering ? "these gather parameters"
+                                                     : "this replicates shares of parameters",
+                       name_of(strategy));
   return fmt::format(
       "must be {}, the default, with distributed.strategy = \"{}\", which {}", to_toml(standard),
       name_of(strategy),
@@ -123,6 +126,7 @@ const std::vector<StrategyOption>& strategy_options() {
       {"distributed.prefetch", Applies::gathering},
       {"distributed.reshard_after_forward", Applies::gathering},
       {"distributed.keep_last_unit", Applies::gathering},
+      {"distributed.shard_moments_over", Applies::replicating_shares},
       {"distributed.bucket_bytes", Applies::bucketing},
       {"distributed.overlap", Applies::splitting_batch},
       {"distributed.sequence_parallel", Applies::splitting_layers},
@@ -159,6 +163,15 @@ void check_options_of_strategy(const DistributedConfig& config, const MeshShape&
     if (!axis.empty() && axis != "model" && !mesh.find(axis))
       reject(option.key, value, "needs a mesh axis {}; the mesh is {}", axis, mesh.to_string());
   }
+  std::vector<std::string> batch;
+  for (const std::size_t a : batch_axes(mesh)) batch.push_back(mesh.axes()[a].name);
+  if (const std::vector<std::string>& named = config.shard_moments_over;
+      !named.empty() && (mesh.size_of("fsdp") == 1 || !std::ranges::is_permutation(named, batch)))
+    reject(
+        "distributed.shard_moments_over", named,
+        "must be {}, all axes of the batch, on a mesh whose axis fsdp is larger than 1; the mesh "
+        "is {}",
+        to_toml(batch), mesh.to_string());
   for (const char* key : {"distributed.keep_last_unit", "distributed.reshard_after_forward"})
     if (setting_of(key).get(changed) == false && mesh.size_of("pipeline") > 1)
       reject(key, false,

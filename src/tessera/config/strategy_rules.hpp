@@ -33,6 +33,7 @@ void check_mesh_of_strategy(const DistributedConfig& config, const MeshShape& me
 /// The strategies or meshes that use an option.
 enum class Applies : std::uint8_t {
   gathering,            ///< strategies that gather parameters
+  replicating_shares,   ///< strategies with replicas of shares along `data`
   bucketing,            ///< strategies that reduce gradients of several units in one call
   splitting_batch,      ///< gradients that are reduced
   splitting_layers,     ///< meshes with an axis `model`

@@ -11,7 +11,7 @@ StateArena<T> StateArena<T>::parameters(const StatePlan& state) {
   return {"tessera::parameters",
           "tessera::gathered_units",
           state,
-          state.parameters_in_shares(),
+          state.sharding.held_parameters(state.has_copies),
           state.has_copies ? 0 : state.gathered,
           &BucketPlace::gathered_begin};
 }
@@ -21,33 +21,34 @@ StateArena<T> StateArena<T>::copies(const StatePlan& state) {
   return {"tessera::parameter_copies",
           "tessera::gathered_units",
           state,
-          state.sharding.parameters,
+          state.sharding.held_parameters(false),
           state.gathered,
           &BucketPlace::gathered_begin};
 }
 
 template <class T>
 StateArena<T> StateArena<T>::gradients(const StatePlan& state) {
-  return {"tessera::gradients",      "tessera::unit_gradients", state,
-          state.sharding.gradients,  state.bucket_gradients,    &BucketPlace::gradient_begin,
-          state.rows_of_gradients(), state.gradient_rows};
+  return {"tessera::gradients",
+          "tessera::unit_gradients",
+          state,
+          state.sharding.held_gradients(),
+          state.bucket_gradients,
+          &BucketPlace::gradient_begin,
+          state.rows_of_gradients(),
+          state.gradient_rows};
 }
 
 template <class T>
 StateArena<T>::StateArena(const std::string& label, const std::string& buffer_label,
-                          const StatePlan& state, bool sharded, Size buffer,
-                          Size BucketPlace::*begin, Size flat_rows, Size buffer_rows)
-    : row_elements_(sharded ? buffer : state.whole),
-      flat_(allocate_zeros<T>(label, flat_rows * (sharded ? state.shares : state.whole))),
-      buffer_(allocate_zeros<T>(buffer_label, sharded ? buffer_rows * buffer : 0)) {
-  flat_ = Kokkos::subview(flat_, std::pair(Size{0}, sharded ? state.shares : state.whole));
-  for (const BucketPlace& place : state.buckets) {
-    T* const whole = !sharded     ? flat_.data() + place.whole.begin
-                     : buffer > 0 ? buffer_.data() + place.*begin
-                                  : nullptr;
-    T* const share = sharded ? flat_.data() + place.share_begin : whole + place.share.begin;
-    buckets_.push_back({whole, share, place.whole.count, place.share.count});
-  }
+                          const StatePlan& state, Held held, Size buffer, Size BucketPlace::*begin,
+                          Size flat_rows, Size buffer_rows)
+    : state_(state),
+      held_(held),
+      begin_(begin),
+      row_elements_(held == Held::whole ? state.whole : buffer),
+      flat_(allocate_zeros<T>(label, flat_rows * state.elements(held))),
+      buffer_(allocate_zeros<T>(buffer_label, held == Held::whole ? 0 : buffer_rows * buffer)) {
+  flat_ = Kokkos::subview(flat_, std::pair(Size{0}, state.elements(held)));
 }
 
 template <class T>
@@ -56,19 +57,21 @@ Vector<T> StateArena<T>::range(Range elements) const {
 }
 
 template <class T>
-Vector<T> StateArena<T>::share(Size bucket) const {
-  return alias_vector(buckets_[bucket].share, buckets_[bucket].share_elements);
+Vector<T> StateArena<T>::kept(Size bucket, Range part) const {
+  return range(state_.place_of(bucket, part, held_));
 }
 
 template <class T>
 Vector<T> StateArena<T>::whole(Size bucket) const {
-  return alias_vector(buckets_[bucket].whole, buckets_[bucket].whole_elements);
+  return part(bucket, {0, state_.buckets[bucket].whole.count});
 }
 
 template <class T>
 Vector<T> StateArena<T>::part(Size bucket, Range elements, Size row) const {
-  T* const whole = buckets_[bucket].whole + row * row_elements_;
-  return alias_vector(whole + elements.begin, elements.count);
+  const BucketPlace& place = state_.buckets[bucket];
+  T* const whole =
+      held_ == Held::whole ? flat_.data() + place.whole.begin : buffer_.data() + place.*begin_;
+  return alias_vector(whole + row * row_elements_ + elements.begin, elements.count);
 }
 
 TESSERA_INSTANTIATE_CLASS(StateArena);

@@ -31,8 +31,8 @@ class StateArena {
   const Vector<T>& buffer() const { return buffer_; }
   /// Returns a range of elements of flat().
   Vector<T> range(Range elements) const;
-  /// Returns the rank's share of a bucket in flat().
-  Vector<T> share(Size bucket) const;
+  /// Returns the elements of a part of a bucket that flat() has.
+  Vector<T> kept(Size bucket, Range part) const;
   /// Returns a whole bucket. If the role is sharded, its values are valid only between the gather
   /// or the computation of the bucket and the next use of its place in buffer().
   Vector<T> whole(Size bucket) const;
@@ -40,19 +40,16 @@ class StateArena {
   Vector<T> part(Size bucket, Range elements, Size row = 0) const;
 
  private:
-  struct Place {
-    T* whole;
-    T* share;
-    Size whole_elements, share_elements;
-  };
   StateArena(const std::string& label, const std::string& buffer_label, const StatePlan& state,
-             bool sharded, Size buffer, Size BucketPlace::*begin, Size flat_rows = 1,
+             Held held, Size buffer, Size BucketPlace::*begin, Size flat_rows = 1,
              Size buffer_rows = 1);
 
-  Size row_elements_;  ///< from a row of whole buckets to the next
+  StatePlan state_;
+  Held held_;                 ///< in flat()
+  Size BucketPlace::*begin_;  ///< of whole buckets in buffer()
+  Size row_elements_;         ///< from a row of whole buckets to the next
   Vector<T> flat_;
   Vector<T> buffer_;
-  std::vector<Place> buckets_;
 };
 
 }  // namespace tessera

@@ -23,6 +23,8 @@ BucketTraffic<T>::BucketTraffic(const Plan& plan, Size rank, const PlanCommunica
       incoming_(allocate_vector<State>("tessera::incoming_gradients", state_.incoming)),
       scatter_scratch_(
           allocate_vector<State>("tessera::reduce_scatter_scratch", state_.scatter_scratch)),
+      share_scratch_(
+          allocate_vector<State>("tessera::reduce_scatter_scratch", state_.share_scratch)),
       padding_(state_.buckets.size()),
       reductions_(state_.buckets.size()) {
   for (const BucketPlan& bucket : stage_.parameters.buckets) {
@@ -32,7 +34,7 @@ BucketTraffic<T>::BucketTraffic(const Plan& plan, Size rank, const PlanCommunica
           {gradient_nodes(plan.input, bucket, axes, rank), in_stride, state_.gradients()});
     };
     scatters_.push_back(in_tree(bucket.shares.axes, state_.whole_gradients()));
-    sums_.push_back(in_tree(bucket.summing(), state_.gradients()));
+    sums_.push_back(in_tree(bucket.updates.axes | bucket.summing(), state_.gradients()));
   }
   for (const ParameterPlan& parameter : stage_.parameters.parameters) {
     const Size elements = num_elements(plan.piece(rank, parameter).extent);
@@ -45,7 +47,10 @@ template <class T>
 void BucketTraffic<T>::gather(const Gather& move) {
   if (move.phase == Phase::finish) return finish(gather_);
   const Communicator& ranks = communicators_[move.ranks];
-  const auto share = used_.share(move.bucket), whole = used_.whole(move.bucket);
+  const BucketPlace& place = state_.buckets[move.bucket];
+  const bool of_share = moves_share(move);
+  const auto share = used_.kept(move.bucket, of_share ? place.owned : place.share),
+             whole = of_share ? used_.kept(move.bucket, place.share) : used_.whole(move.bucket);
   if (move.phase == Phase::start) return started(gather_, ranks.iall_gather(share, whole));
   const Region region("tessera::gather");
   ranks.all_gather(share, whole);
@@ -54,22 +59,25 @@ void BucketTraffic<T>::gather(const Gather& move) {
 template <class T>
 void BucketTraffic<T>::reduce_scatter(const ReduceScatter& move, Size microbatch) {
   const Size bucket = move.bucket;
-  const bool in_place = !state_.sharding.gradients;
+  const bool of_share = moves_share(move), in_place = of_share || !state_.sharding.gradients;
+  Request& scatter = of_share ? share_scatter_ : scatter_;
   if (move.phase == Phase::finish) {
-    finish(scatter_);
-    return add_incoming(bucket, microbatch);
+    finish(scatter);
+    if (!of_share) add_incoming(bucket, microbatch);
+    return;
   }
-  const Communicator& ranks = in_fixed_order_ ? scatters_[bucket] : communicators_[move.ranks];
-  const Vector<State> whole = gradients_.whole(bucket), share = scattered(bucket, microbatch);
+  const Communicator& ranks =
+      in_fixed_order_ ? (of_share ? sums_ : scatters_)[bucket] : communicators_[move.ranks];
+  const Vector<State> share = scattered(bucket, microbatch),
+                      whole = of_share ? scattered(bucket, 0) : gradients_.whole(bucket);
+  if (!of_share) clear_padding(bucket);
   if (move.phase == Phase::start) {
-    const Scratch room{scatter_scratch_};
-    clear_padding(bucket);
-    return started(scatter_, in_place
-                                 ? ranks.ireduce_scatter(whole, ReduceOp::sum, room)
-                                 : ranks.ireduce_scatter(whole, share, ReduceOp::sum, {}, room));
+    const Scratch room{of_share ? share_scratch_ : scatter_scratch_};
+    return started(scatter, in_place
+                                ? ranks.ireduce_scatter(whole, ReduceOp::sum, room)
+                                : ranks.ireduce_scatter(whole, share, ReduceOp::sum, {}, room));
   }
   const Region region("tessera::reduce_scatter");
-  clear_padding(bucket);
   if (in_place) return ranks.reduce_scatter(whole);
   ranks.reduce_scatter(whole, share);
   add_incoming(bucket, microbatch);
@@ -80,7 +88,7 @@ void BucketTraffic<T>::reduce(const Reduce& move) {
   Request& reduction = reductions_[move.bucket];
   if (move.phase == Phase::finish) return finish(reduction);
   const Communicator& ranks = in_fixed_order_ ? sums_[move.bucket] : communicators_[move.ranks];
-  const Vector<State> gradient = gradients_.range(state_.gradient(move.bucket));
+  const Vector<State> gradient = gradients_.kept(move.bucket, state_.buckets[move.bucket].owned);
   if (move.phase == Phase::start) return started(reduction, ranks.iall_reduce(gradient));
   ranks.all_reduce(gradient);
 }
@@ -89,7 +97,7 @@ template <class T>
 void BucketTraffic<T>::reduce_tied(const ReduceTied& move) const {
   if (move.bucket >= 0)
     communicators_.first_and_last_stage().all_reduce(
-        gradients_.range(state_.gradient(move.bucket)));
+        gradients_.kept(move.bucket, state_.buckets[move.bucket].owned));
 }
 
 template <class T>
@@ -108,7 +116,7 @@ void BucketTraffic<T>::reduce_rows(const ReduceRows& move, Size microbatch) cons
 /// of earlier microbatches, the buffer `incoming_`.
 template <class T>
 auto BucketTraffic<T>::scattered(Size bucket, Size microbatch) const -> Vector<State> {
-  const Vector<State> share = gradients_.share(bucket);
+  const Vector<State> share = gradients_.kept(bucket, state_.buckets[bucket].share);
   if (!adds(microbatch)) return share;
   return alias_vector(incoming_.data(), static_cast<Size>(share.extent(0)));
 }
@@ -116,7 +124,7 @@ auto BucketTraffic<T>::scattered(Size bucket, Size microbatch) const -> Vector<S
 template <class T>
 void BucketTraffic<T>::add_incoming(Size bucket, Size microbatch) const {
   if (state_.sharding.gradients && adds(microbatch))
-    accumulate<State>(Vector<const State>(scattered(bucket, microbatch)), gradients_.share(bucket));
+    accumulate<State>(Vector<const State>(scattered(bucket, microbatch)), scattered(bucket, 0));
 }
 
 /// Sets the padding of a bucket's gradient to zero, in all rows. Other buckets in the same buffer,
@@ -144,6 +152,7 @@ template <class T>
 void BucketTraffic<T>::poll() {
   gather_.test();
   scatter_.test();
+  share_scatter_.test();
   for (Request& request : reductions_) request.test();
 }
 

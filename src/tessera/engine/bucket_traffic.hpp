@@ -13,9 +13,9 @@
 namespace tessera {
 
 /// The collective calls on buckets of parameters and gradients. A started call runs until the
-/// action that finishes it. At most one all-gather, one reduce-scatter, and one all-reduce per
-/// bucket are in flight. The communicators and the plan must outlive this object. T: the compute
-/// type.
+/// action that finishes it. At most one all-gather, one reduce-scatter of a bucket, one of a share,
+/// and one all-reduce per bucket are in flight. The communicators and the plan must outlive this
+/// object. T: the compute type.
 template <class T>
 class BucketTraffic {
  public:
@@ -27,13 +27,15 @@ class BucketTraffic {
                 const StateArena<T>& used, const StateArena<State>& gradients,
                 const GradientTree<State>& tree);
 
-  /// All-gathers a bucket's parameters from the shares of the ranks.
+  /// All-gathers a bucket's parameters from the shares of the ranks, or a share of them from what
+  /// ranks update.
   void gather(const Gather& move);
-  /// Sums a bucket's gradient; the rank keeps its share of the sum. The gradient of the loss
-  /// already contains the division by the number of samples. If gradients are reduced in every
-  /// microbatch, adds the share to the sum of the earlier microbatches.
+  /// Sums a bucket's gradient; the rank keeps its share of the sum, or, of the sum of shares, what
+  /// it updates. The gradient of the loss already contains the division by the number of samples.
+  /// If gradients are reduced in every microbatch, adds the share to the sum of the earlier
+  /// microbatches.
   void reduce_scatter(const ReduceScatter& move, Size microbatch);
-  /// All-reduces a bucket's gradient, or the rank's share of it, over the replicas.
+  /// All-reduces the gradient of what the rank updates of a bucket over the replicas.
   void reduce(const Reduce& move);
   /// All-reduces the gradient of a tied unit between the first and the last stage.
   void reduce_tied(const ReduceTied& move) const;
@@ -48,6 +50,9 @@ class BucketTraffic {
 
  private:
   bool adds(Size microbatch) const { return microbatch > 0 && state_.reduces_every_microbatch; }
+  bool moves_share(const BucketMove& move) const {
+    return stage_.parameters.buckets[move.bucket].moves_share(move.ranks);
+  }
   Vector<State> scattered(Size bucket, Size microbatch) const;
   void add_incoming(Size bucket, Size microbatch) const;
   void clear_padding(Size bucket) const;
@@ -64,9 +69,10 @@ class BucketTraffic {
   bool in_fixed_order_;
   Vector<State> incoming_;         ///< StatePlan::incoming
   Vector<State> scatter_scratch_;  ///< StatePlan::scatter_scratch
+  Vector<State> share_scratch_;    ///< StatePlan::share_scratch
   std::vector<std::vector<Range>>
       padding_;  ///< by bucket, the elements that belong to no parameter
-  Request gather_, scatter_;
+  Request gather_, scatter_, share_scatter_;
   std::vector<Request> reductions_;  ///< by bucket
   Size in_flight_ = 0;
 };

@@ -13,7 +13,7 @@ BlockRun run_of(const Shape& shape, const Piece& piece, Size first) {
 }
 
 template <class T>
-void draw_parameters(const Plan& plan, Size rank, const StateArena<T>& parameters, bool in_shares) {
+void draw_parameters(const Plan& plan, Size rank, const StateArena<T>& parameters, Held held) {
   const ModelSpec& model = plan.input.model;
   const StatePlan state = plan.state(rank);
   const ParameterLayout& layout = plan.stage(rank).parameters;
@@ -22,9 +22,9 @@ void draw_parameters(const Plan& plan, Size rank, const StateArena<T>& parameter
     const Piece piece = plan.piece(rank, parameter);
     const Size bucket = parameter.bucket;
     const Range elements{parameter.place.begin, num_elements(piece.extent)};
-    const Range kept = in_shares ? intersection(elements, state.buckets[bucket].share) : elements;
+    const Range kept = intersection(elements, state.buckets[bucket].part(held));
     if (kept.count == 0 || spec.initial == Initial::zeros) continue;
-    const Vector<T> values = parameters.range(state.place_of(bucket, kept, in_shares));
+    const Vector<T> values = parameters.range(state.place_of(bucket, kept, held));
     const Key drawn = fold_in(key(model.seed), spec.stream);
     const BlockRun run = run_of(parameter.shape, piece, kept.begin - elements.begin);
     if (spec.initial == Initial::ones)
@@ -37,9 +37,9 @@ void draw_parameters(const Plan& plan, Size rank, const StateArena<T>& parameter
   }
 }
 
-template void draw_parameters(const Plan&, Size, const StateArena<float>&, bool);
-template void draw_parameters(const Plan&, Size, const StateArena<double>&, bool);
-template void draw_parameters(const Plan&, Size, const StateArena<BFloat16>&, bool);
-template void draw_parameters(const Plan&, Size, const StateArena<Float16>&, bool);
+template void draw_parameters(const Plan&, Size, const StateArena<float>&, Held);
+template void draw_parameters(const Plan&, Size, const StateArena<double>&, Held);
+template void draw_parameters(const Plan&, Size, const StateArena<BFloat16>&, Held);
+template void draw_parameters(const Plan&, Size, const StateArena<Float16>&, Held);
 
 }  // namespace tessera

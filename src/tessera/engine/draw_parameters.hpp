@@ -13,9 +13,8 @@ BlockRun run_of(const Shape& shape, const Piece& piece, Size first);
 
 /// Draws the initial parameters that `rank` keeps. Each element depends only on the model's seed,
 /// the parameter's stream and the place of the element in the whole tensor, and is rounded to T.
-/// `in_shares` tells whether `parameters` keeps shares or whole buckets. T: float, double, BFloat16
-/// or Float16.
+/// `held` tells what `parameters` keeps of buckets. T: float, double, BFloat16 or Float16.
 template <class T>
-void draw_parameters(const Plan& plan, Size rank, const StateArena<T>& parameters, bool in_shares);
+void draw_parameters(const Plan& plan, Size rank, const StateArena<T>& parameters, Held held);
 
 }  // namespace tessera

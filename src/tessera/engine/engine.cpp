@@ -87,8 +87,9 @@ Engine<T>::Engine(const Plan& plan, const Mesh& mesh, const StepOptions& options
       pass_names_.push_back("tessera::pass " + short_name(span.pass, plan.input.pipeline()));
   for (const LayerSpec& layer : operands_.layers())
     layer_names_.push_back({"tessera::forward " + layer.name, "tessera::backward " + layer.name});
-  draw_parameters(plan, mesh.rank(), parameters_, state_.parameters_in_shares());
-  if (state_.has_copies) draw_parameters(plan, mesh.rank(), used_, state_.sharding.parameters);
+  const Sharding& sharding = state_.sharding;
+  draw_parameters(plan, mesh.rank(), parameters_, sharding.held_parameters(state_.has_copies));
+  if (state_.has_copies) draw_parameters(plan, mesh.rank(), used_, sharding.held_parameters(false));
 }
 
 template <class T>

@@ -84,7 +84,7 @@ Vector<StateOf<T>> whole_tensors(const Plan& plan, const Mesh& mesh, const Engin
                                            num_elements(part.slot.shape)));
       });
   // Each element is set on one rank along these axes and zero on the others.
-  const AxisSet axes = state_axes(plan.input.strategy, plan.input.mesh);
+  const AxisSet axes = state_axes(plan.input, plan.input.mesh);
   engine.communicators()[axes].all_reduce(all);
   return all;
 }

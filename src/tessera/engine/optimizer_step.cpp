@@ -69,13 +69,9 @@ OptimizerStep<T>::OptimizerStep(const Plan& plan, Size rank, const StatePlan& st
       squares_(plan.input.model.num_parameters()),
       loss_scale_(plan.input.scales_loss()) {
   for (const ParameterPlan& parameter : plan.stage(rank).parameters.parameters) {
-    const Range share = state.buckets[parameter.bucket].share;
-    const Range own = intersection(parameter.place, share);
+    const Range own = intersection(parameter.place, state.buckets[parameter.bucket].owned);
     if (own.count == 0) continue;
-    const auto place_in = [&](const auto& arena) {
-      return alias_vector(arena.share(parameter.bucket).data() + own.begin - share.begin,
-                          own.count);
-    };
+    const auto place_in = [&](const auto& arena) { return arena.kept(parameter.bucket, own); };
     ParameterRun<State> run{place_in(parameters), place_in(gradients),
                             parameter.is_kernel || optimizer.weight_decay_on == WeightDecayOn::all,
                             static_cast<State>(parameter.sign_rate)};

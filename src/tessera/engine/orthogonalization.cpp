@@ -36,7 +36,8 @@ Orthogonalization<T>::Orthogonalization(const Plan& plan, Size rank,
   const StatePlan state = plan.state(rank);
   for (Size b = 0; b < std::ssize(layout.buckets); ++b) {
     if (layout.buckets[b].matrices.empty()) continue;
-    Bucket& bucket = buckets_[b] = {plan_matrices(plan, b, rank), state.buckets[b].share, {}};
+    Bucket& bucket = buckets_[b] = {
+        plan_matrices(plan, b, rank), state.buckets[b], layout.buckets[b].updates.axes, {}};
     for (const Size p : bucket.plan.matrices) {
       const ParameterPlan& parameter = layout.parameters[p];
       Matrix& matrix = bucket.matrices.emplace_back(Matrix{parameter.shape[0], parameter.shape[1]});
@@ -64,8 +65,8 @@ Vector<T> Orthogonalization<T>::own(const Bucket& of) const {
 template <class T>
 Vector<T> Orthogonalization<T>::directions(Size bucket, Range elements) const {
   const Bucket& of = buckets_.at(bucket);
-  T* const begin =
-      of.plan.sent.empty() ? own(of).data() - of.plan.held.begin : own_.data() - of.share.begin;
+  T* const begin = of.plan.sent.empty() ? own(of).data() - of.plan.held.begin
+                                        : own_.data() - of.place.share.begin;
   return alias_vector(begin + elements.begin, elements.count);
 }
 
@@ -73,13 +74,15 @@ template <class T>
 void Orthogonalization<T>::move(const MoveDirections& move) const {
   const Bucket& of = buckets_.at(move.bucket);
   const Communicator& ranks = communicators_[move.ranks];
-  const Vector<T> share = directions(move.bucket, of.share), held = own(of);
+  const Vector<T> share = directions(move.bucket, of.place.share), held = own(of);
   if (move.operation == Operation::all_to_all) {
     if (move.back) return ranks.all_to_all(held, of.plan.received, share, of.plan.sent);
     return ranks.all_to_all(share, of.plan.sent, held, of.plan.received);
   }
   if (move.ranks == model_)
     return ranks.all_gather(held, alias_vector(held_.data(), of.plan.pieces * of.plan.held.count));
+  if (move.ranks == of.updates)
+    return ranks.all_gather(directions(move.bucket, of.place.owned), share);
   ranks.all_gather(share, held);
 }
 

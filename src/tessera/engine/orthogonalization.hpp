@@ -37,7 +37,8 @@ class Orthogonalization {
   };
   struct Bucket {
     MatricesPlan plan;
-    Range share;
+    BucketPlace place;
+    AxisSet updates;  ///< BucketPlan::updates
     std::vector<Matrix> matrices;
   };
   Vector<T> own(const Bucket& of) const;

@@ -27,11 +27,12 @@ std::string name_of(const Action& action) {
   return match(
       action, [](const Backward& a) { return backward_name(a.gradients); },
       [](const Message& a) { return in_phase(a.phase, a.sends ? "send" : "receive"); },
-      [](const Gather& a) { return in_phase(a.phase, a.name); },
-      [](const ReduceScatter& a) { return in_phase(a.phase, a.name); },
-      [](const Reduce& a) { return in_phase(a.phase, a.name); },
-      [](const Orthogonalize& a) { return in_phase(a.phase, a.name); },
-      [](const auto& a) { return std::string(a.name); });
+      [](const auto& a) {
+        if constexpr (requires { a.phase; })
+          return in_phase(a.phase, a.name);
+        else
+          return std::string(a.name);
+      });
 }
 
 std::string subject_of(const Action& action, const Plan& plan, const StagePlan& stage) {

@@ -98,7 +98,9 @@ std::optional<ActionCall> call_of(const Action& action, Size microbatch, const P
     return call(of.ranks, all_reduce, count, DType::float64, what);
   };
   const auto whole = [&](const BucketMove& move) {
-    return stage.parameters.buckets[move.bucket].elements;
+    const BucketPlan& bucket = stage.parameters.buckets[move.bucket];
+    return bucket.moves_share(move.ranks) ? sizes.state.buckets[move.bucket].share.count
+                                          : bucket.elements;
   };
   return match(
       action, [](const Compute&) -> Call { return {}; },
@@ -126,15 +128,16 @@ std::optional<ActionCall> call_of(const Action& action, Size microbatch, const P
                     move.phase);
       },
       [&](const ReduceScatter& move) {
+        const BucketPlace& place = sizes.state.buckets[move.bucket];
+        const bool of_share = stage.parameters.buckets[move.bucket].moves_share(move.ranks);
         return call(move.ranks, reduce_scatter,
-                    sizes.state.buckets[move.bucket].nodes * whole(move), input.state_type,
+                    (of_share ? place.share_rows : place.nodes) * whole(move), input.state_type,
                     "gradients", move.phase);
       },
       [&](const Reduce& move) {
-        return call(
-            move.ranks, all_reduce,
-            sizes.state.buckets[move.bucket].share_rows * sizes.state.gradient(move.bucket).count,
-            input.state_type, "gradients", move.phase);
+        const BucketPlace& of = sizes.state.buckets[move.bucket];
+        return call(move.ranks, all_reduce, of.share_rows * of.owned.count, input.state_type,
+                    "gradients", move.phase);
       },
       [](const Orthogonalize&) -> Call { return {}; },
       [&](const MoveDirections& move) {
@@ -148,9 +151,9 @@ std::optional<ActionCall> call_of(const Action& action, Size microbatch, const P
       },
       [&](const ReduceTied& move) {
         const bool has_unit = move.bucket >= 0;
-        Call tied =
-            call(move.ranks, all_reduce, has_unit ? sizes.state.gradient(move.bucket).count : 0,
-                 input.state_type, "gradients of tied units");
+        Call tied = call(move.ranks, all_reduce,
+                         has_unit ? sizes.state.buckets[move.bucket].owned.count : 0,
+                         input.state_type, "gradients of tied units");
         tied->is_issued = has_unit;
         return tied;
       },
@@ -183,11 +186,12 @@ std::optional<ActionCall> call_of(const Action& action, Size microbatch, const P
 std::set<AxisSet> axes_of_calls(const Plan& plan) {
   const MeshShape& mesh = plan.input.mesh;
   std::set<AxisSet> sets{mesh.all_axes(), loss_axes(mesh), replicating_axes(mesh),
-                         state_axes(plan.input.strategy, mesh)};
+                         state_axes(plan.input, mesh)};
   for (const std::size_t axis : mesh.all_axes()) sets.insert({axis});
   for (const StagePlan& stage : plan.stages)
     for (const BucketPlan& bucket : stage.parameters.buckets)
-      sets.insert({bucket.sums, bucket.shares.axes, bucket.replicas(), bucket.summing()});
+      sets.insert({bucket.sums, bucket.shares.axes, bucket.updates.axes,
+                   bucket.replicas(Held::share), bucket.replicas(), bucket.summing()});
   return sets;
 }
 

@@ -62,8 +62,7 @@ std::vector<std::array<Size, 2>> column_units(const ModelSpec& model) {
 
 Size batch_coordinate(const PlanInput& input, Size rank) {
   const MeshShape& mesh = input.mesh;
-  const AxisSet replicas = replica_axes(input.strategy, mesh) & batch_axes(mesh),
-                shards = shard_axes(input.strategy, mesh);
+  const AxisSet shards = shard_axes(input.strategy, mesh), replicas = batch_axes(mesh) - shards;
   return mesh.coordinate(rank, replicas) * mesh.group_size(shards) + mesh.coordinate(rank, shards);
 }
 

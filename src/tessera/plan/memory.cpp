@@ -97,7 +97,8 @@ MemoryPlan Plan::memory(Size rank) const {
   memory.copies = in_compute_type(state.copies());
   memory.gathered_units = in_compute_type(state.gathered);
   memory.unit_gradients = in_state_type(state.gradient_rows * state.bucket_gradients) +
-                          in_state_type(state.incoming) + in_state_type(state.scatter_scratch);
+                          in_state_type(state.incoming) + in_state_type(state.scatter_scratch) +
+                          in_state_type(state.share_scratch);
   memory.activations = allocated_bytes(stage(rank).frame_bytes, 1);
   for (const Size elements :
        {scratch.products.left, scratch.products.right, scratch.products.result,

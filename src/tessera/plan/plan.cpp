@@ -43,17 +43,17 @@ void add_state_slots(const PlanInput& input, StagePlan& stage) {
       for (const std::size_t axis : cut.axes)
         slot.placements[axis] =
             Placement::shard(static_cast<int>(cut.dimension)).on_every(cut.repeats);
-    const auto add = [&](TensorRole role, const std::string& suffix, bool in_shares) {
+    const auto add = [&](TensorRole role, const std::string& suffix, Held held) {
       slot.role = role;
       slot.path = parameter.path + suffix;
-      slot.in_shares = in_shares;
+      slot.held = held;
       slot.type = role == TensorRole::moment ? input.moments_type() : input.state_type;
       stage.slots.push_back(slot);
     };
-    add(TensorRole::parameter, "", input.has_copies() ? sharding.moments : sharding.parameters);
-    add(TensorRole::gradient, ".gradient", sharding.gradients);
+    add(TensorRole::parameter, "", sharding.held_parameters(input.has_copies()));
+    add(TensorRole::gradient, ".gradient", sharding.held_gradients());
     for (Size k = 1; k <= (parameter.is_matrix ? 1 : input.moments); ++k)
-      add(TensorRole::moment, ".moment" + std::to_string(k), sharding.moments);
+      add(TensorRole::moment, ".moment" + std::to_string(k), sharding.held_moments());
   }
 }
 
@@ -103,9 +103,9 @@ const StagePlan& Plan::stage(Size rank) const { return stages[stage_number(rank)
 
 bool Plan::is_copy(Size rank, const ParameterPlan& parameter) const {
   if (parameter.is_copy) return true;
-  const AxisSet shares = stage(rank).parameters.buckets[parameter.bucket].shares.axes;
-  const AxisSet all = state_axes(input.strategy, input.mesh) | input.mesh.repeats();
-  return input.mesh.coordinate(rank, (parameter.copies & all) - shares) > 0;
+  const AxisSet owned = stage(rank).parameters.buckets[parameter.bucket].axes(Held::owned);
+  const AxisSet all = state_axes(input, input.mesh) | input.mesh.repeats();
+  return input.mesh.coordinate(rank, (parameter.copies & all) - owned) > 0;
 }
 
 std::vector<LayerSpec> Plan::local_layers(Size rank, AxisSet axes) const {

@@ -45,7 +45,7 @@ class DocumentParts {
       for (const Slot& slot : plan_.stages[stage].slots) {
         const auto entry = [&](const LocalPart& part) {
           json local{{"shape", part.shape}};
-          if (slot.in_shares) local["kept_elements"] = part.kept;
+          if (slot.held != Held::whole) local["kept_elements"] = part.kept;
           return local;
         };
         all.push_back(
@@ -56,10 +56,10 @@ class DocumentParts {
              {"dtype", name_of(slot.type)},
              {"stage", stage},
              {"local", by_ranks(group_parts(plan_, static_cast<Size>(stage), slot), entry)}});
-        if (!slot.in_shares) continue;
+        if (slot.held == Held::whole) continue;
         const ParameterLayout& layout = plan_.stages[stage].parameters;
-        const Cut& shares = layout.buckets[layout.parameters[slot.parameter].bucket].shares;
-        all.back()["shares_over"] = plan_.input.mesh.group_name(shares.axes);
+        const BucketPlan& of = layout.buckets[layout.parameters[slot.parameter].bucket];
+        all.back()["shares_over"] = plan_.input.mesh.group_name(of.axes(slot.held));
       }
     return all;
   }

@@ -129,6 +129,10 @@ void write_tensors(std::string& out, const Plan& plan, const json& tensors) {
   for (const json& tensor : tensors)
     if (const std::string axes = tensor.value("shares_over", ""); axes.size() > shares_over.size())
       shares_over = axes;
+  if (const PlanInput& input = plan.input; !input.shard_moments_over.empty())
+    shares_over =
+        fmt::format("{}, or the part of it over {} that it updates",
+                    input.mesh.group_name(shard_axes(input.strategy, input.mesh)), shares_over);
   if (!shares_over.empty())
     out += fmt::format(
         "  \"n of (...)\": a rank keeps n elements of its block, those in its share of "

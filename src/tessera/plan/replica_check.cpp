@@ -27,16 +27,16 @@ std::vector<CheckCall> plan_replica_check(const Plan& plan, Size rank) {
   const std::vector<ParameterPlan>& parameters = plan.stage(rank).parameters.parameters;
   const Size all = num_checksums(plan, rank), first_moment = static_cast<Size>(parameters.size());
   const Sharding sharding = sharding_on(plan.input.strategy, plan.input.mesh);
-  const bool repeats_parameters =
-      sharding.moments && !sharding.parameters && !plan.input.has_copies();
-  std::map<AxisSet, AxisSet, std::greater<>> replicas;  // by BucketPlan::sums, the largest first
+  const Held held = sharding.held_parameters(plan.input.has_copies());
+  // Of parameters and moments, by BucketPlan::sums, the largest first.
+  std::map<AxisSet, std::pair<AxisSet, AxisSet>, std::greater<>> replicas;
   for (const BucketPlan& bucket : plan.stage(rank).parameters.buckets)
-    replicas[bucket.sums] = bucket.replicas();
+    replicas[bucket.sums] = {bucket.replicas(held), bucket.replicas(sharding.held_moments())};
   std::vector<CheckCall> calls;
-  for (const auto& [sums, of_state] : replicas) {
-    if (repeats_parameters) calls.push_back({sums, {0, first_moment}});
-    const Size first = repeats_parameters ? first_moment : 0;
-    calls.push_back({of_state, {first, all - first}});
+  for (const auto& [sums, of] : replicas) {
+    const Size first = of.first == of.second ? 0 : first_moment;
+    if (first > 0) calls.push_back({of.first, {0, first_moment}});
+    calls.push_back({of.second, {first, all - first}});
   }
   const AxisSet model = plan.input.mesh.axes_named({"model"});
   if (std::any_of(parameters.begin(), parameters.end(),

@@ -18,8 +18,8 @@ struct CheckCall {
 
 /// Returns the calls of one check of replicas; empty if no other rank holds a copy.
 ///
-/// - Parameters and moments are compared over BucketPlan::replicas().
-/// - If moments are sharded and parameters are not, parameters are compared over BucketPlan::sums.
+/// - Parameters and moments are compared over the ranks that keep the same
+/// (BucketPlan::replicas()).
 /// - Tensors that are replicated along `model` are also compared over that axis. They must be
 ///   bitwise equal: buckets have equal sizes on all ranks of `model`, so all of these ranks add
 ///   gradients in the same order.

@@ -54,6 +54,8 @@ inline constexpr std::array<std::string_view, 3> names_of<MuonLayout>{"gather", 
 /// struct, so each option has one declaration and one default.
 struct StrategyOptions {
   Strategy strategy = Strategy::data;
+  /// All batch axes: ranks keep moments of a part of their share only. Empty: as the strategy does.
+  std::vector<std::string> shard_moments_over;
   ModelReduceType model_reduce_dtype = ModelReduceType::state;
   Size bucket_bytes = Size{25} << 20;  ///< limit of a bucket; a larger unit is a bucket by itself
   FsdpUnit fsdp_unit = FsdpUnit::layer;

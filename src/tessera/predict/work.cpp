@@ -121,7 +121,8 @@ class WorkLister {
   void operator()(const ReduceScatter& move) {
     call(move.bucket);
     // The share of a later microbatch is added to the sum of the earlier ones.
-    if (move.phase != Phase::start && state().reduces_every_microbatch && microbatch_ > 0)
+    if (move.phase != Phase::start && state().reduces_every_microbatch && microbatch_ > 0 &&
+        !stage_.parameters.buckets[move.bucket].moves_share(move.ranks))
       kernel(3, state().buckets[move.bucket].share.count);
   }
 
@@ -149,7 +150,7 @@ class WorkLister {
     const BucketPlan& bucket = stage_.parameters.buckets[of.bucket];
     Size own = 0;
     for (const Range& matrix : bucket.matrices)
-      own += intersection(matrix, state().buckets[of.bucket].share).count;
+      own += intersection(matrix, state().buckets[of.bucket].owned).count;
     const Size state_bytes = size_of(plan_.input.state_type);
     // Reads gradients and writes directions, or reads these and renews parameters.
     bytes(own * (of.phase == Phase::start

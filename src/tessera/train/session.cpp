@@ -139,7 +139,7 @@ std::pair<StepReport, double> TrainingSession<T>::report(double wish) {
   reported_batches_ = next_batch_;
   const MeshShape& mesh = mesh_.shape();
   const bool adds_loss = adds_term(mesh, loss_axes(mesh), mesh_.rank()),
-             adds_norm = adds_term(mesh, state_axes(plan_.input.strategy, mesh), mesh_.rank());
+             adds_norm = adds_term(mesh, state_axes(plan_.input, mesh), mesh_.rank());
   const LossParts own = engine_->sums().own_losses(batches);
   const Size terms = static_cast<Size>(own.layers.size());
   report_sums_(0) = adds_loss ? own.predictions : 0;

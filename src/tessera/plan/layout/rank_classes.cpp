@@ -115,14 +115,20 @@ std::vector<std::set<Size>> AxisClasses::cut_pieces(const Shape& shape, const Cu
   return extents;
 }
 
-void AxisClasses::cut_range(const Cut& parts, Size elements, Range range) {
-  cut_pieces({elements}, {parts});
-  for (const Size element : {range.begin, range.end()})
-    if (range.count > 0 && element < elements) {
-      const Size part = part_with(elements, mesh_->group_size(parts.axes), element);
-      cut(parts.axes, part);
-      cut(parts.axes, part + 1);
+void AxisClasses::cut_range(const Cuts& parts, Size elements, Range range) {
+  cut_pieces({elements}, parts);
+  for (Size element : {range.begin, range.end()}) {
+    if (range.count == 0 || element >= elements) continue;
+    Size whole = elements;
+    for (const Cut& of : parts) {
+      const Size number = mesh_->group_size(of.axes), part = part_with(whole, number, element);
+      cut(of.axes, part);
+      cut(of.axes, part + 1);
+      const Range with = balanced_split(whole, number, part);
+      element -= with.begin;
+      whole = with.count;
     }
+  }
 }
 
 RankClasses::RankClasses(const AxisClasses& of) : ranks_(of.mesh()), classes_(of.mesh()) {

@@ -32,7 +32,7 @@ class AxisClasses {
   std::vector<std::set<Size>> cut_pieces(const Shape& shape, const Cuts& of_tensor);
   /// Separates coordinates whose parts of a vector of `elements` elements contain other numbers of
   /// elements of `range`.
-  void cut_range(const Cut& parts, Size elements, Range range);
+  void cut_range(const Cuts& parts, Size elements, Range range);
 
   const MeshShape& mesh() const { return *mesh_; }
   const std::vector<std::set<Size>>& begins() const { return begins_; }

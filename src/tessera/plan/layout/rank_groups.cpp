@@ -20,7 +20,7 @@ void cut_parameter(AxisClasses& classes, const Plan& plan, const ParameterLayout
     ranks.push_back(mesh.rank_at("model", m));
   for (const Size rank : ranks) {
     const Size elements = num_elements(plan.piece(rank, parameter).extent);
-    classes.cut_range(bucket.shares, bucket.elements, {parameter.place.begin, elements});
+    classes.cut_range(bucket.cuts(), bucket.elements, {parameter.place.begin, elements});
   }
 }
 
@@ -78,11 +78,11 @@ AxisClasses classes_of(const Plan& plan, bool parameters) {
     const ParameterLayout& layout = stage.parameters;
     for (const UnitPlan& unit : layout.units) {
       const BucketPlan& bucket = layout.buckets[unit.bucket];
-      classes.cut_range(bucket.shares, bucket.elements, unit.partial_gradients);
+      classes.cut_range(bucket.cuts(), bucket.elements, unit.partial_gradients);
     }
     for (const BucketPlan& bucket : layout.buckets) {
       for (const Range& matrix : bucket.matrices)
-        classes.cut_range(bucket.shares, bucket.elements, matrix);
+        classes.cut_range(bucket.cuts(), bucket.elements, matrix);
       if (!bucket.matrices.empty() && input.muon_layout == MuonLayout::exchange)
         classes.separate(bucket.shares.axes);
     }
@@ -96,7 +96,7 @@ AxisClasses classes_of(const Plan& plan, bool parameters) {
   for (const StagePlan& stage : plan.stages)
     for (const BucketPlan& bucket : stage.parameters.buckets) classes.cut(bucket.replicas(), 1);
   for (const std::size_t axis :
-       state_axes(input.strategy, input.mesh) - shard_axes(input.strategy, input.mesh))
+       state_axes(input, input.mesh) - shard_axes(input.strategy, input.mesh))
     classes.cut({axis}, 1);
   return classes;
 }
@@ -109,7 +109,8 @@ RankGroups<LocalPart> group_parts(const Plan& plan, Size stage, const Slot& slot
   AxisClasses classes(mesh);
   classes.separate(mesh.axes_named({"pipeline"}));
   classes.cut_pieces(slot.shape, slot.cuts);
-  if (slot.in_shares) cut_parameter(classes, plan, layout, layout.parameters[slot.parameter]);
+  if (slot.held != Held::whole)
+    cut_parameter(classes, plan, layout, layout.parameters[slot.parameter]);
   RankGroups<Size> of_stage = groups_of(classes);
   std::erase_if(of_stage.groups, [&](const auto& group) {
     return plan.stage_number(of_stage.first_rank(group)) != stage;
@@ -117,10 +118,10 @@ RankGroups<LocalPart> group_parts(const Plan& plan, Size stage, const Slot& slot
   return joined(of_stage, [&](Size rank) {
     LocalPart part{piece(slot.shape, slot.cuts, mesh, rank).extent};
     part.kept = num_elements(part.shape);
-    if (slot.in_shares) {
+    if (slot.held != Held::whole) {
       const ParameterPlan& parameter = layout.parameters[slot.parameter];
-      const Range share = plan.state(rank).buckets[parameter.bucket].share;
-      part.kept = intersection({parameter.place.begin, part.kept}, share).count;
+      const Range held = plan.state(rank).buckets[parameter.bucket].part(slot.held);
+      part.kept = intersection({parameter.place.begin, part.kept}, held).count;
     }
     return part;
   });
@@ -144,7 +145,8 @@ RankGroups<std::vector<Size>> group_alike(const Plan& plan, bool with_norm) {
     for (const Range& run : state.grains_of_experts)
       for (Size n = 1; n <= run.count; ++n) key.push_back(nodes_in({run.begin, n}));
     for (const BucketPlace& bucket : state.buckets)
-      key.insert(key.end(), {bucket.share.count, bucket.nodes, bucket.share_rows});
+      key.insert(key.end(),
+                 {bucket.share.count, bucket.owned.count, bucket.nodes, bucket.share_rows});
     key.push_back(state.matrices);
     for (std::size_t b = 0; input.orthogonalizes && b < state.buckets.size(); ++b) {
       const MatricesPlan matrices = plan_matrices(plan, static_cast<Size>(b), rank);

@@ -10,6 +10,7 @@
 
 #include <tessera/base/names.hpp>
 #include <tessera/base/types.hpp>
+#include <tessera/plan/layout/strategy.hpp>
 #include <tessera/tensor/piece.hpp>
 #include <tessera/tensor/placement.hpp>
 
@@ -40,8 +41,8 @@ struct Slot {
   AxisSet sample_axes{};  ///< the axes that split the samples of a tensor of a batch
 
   // Parameters, gradients and moments lie in flat buckets (StatePlan).
-  Size parameter = -1;     ///< position in ParameterLayout::parameters
-  bool in_shares = false;  ///< a rank keeps only the elements of its block that are in its share
+  Size parameter = -1;      ///< position in ParameterLayout::parameters
+  Held held = Held::whole;  ///< a rank keeps only the elements of its block that are in this part
 
   // Activations, their gradients and scratch lie in the frame: the stage's memory for one step.
   Size storage = -1;  ///< position in StagePlan::storages; several tensors may share one

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <tessera/plan/layout/strategy.hpp>
+#include <tessera/plan/strategy_options.hpp>
 #include <tessera/tensor/mesh_axes.hpp>
 
 namespace tessera {
@@ -31,15 +32,15 @@ AxisSet shard_axes(Strategy strategy, const MeshShape& mesh) {
   return row.over_fsdp_only ? mesh.axes_named({"fsdp"}) : batch_axes(mesh);
 }
 
-AxisSet replica_axes(Strategy strategy, const MeshShape& mesh) {
-  return replicating_axes(mesh) - shard_axes(strategy, mesh);
+AxisSet moment_axes(const StrategyOptions& options, const MeshShape& mesh) {
+  return options.shard_moments_over.empty() ? shard_axes(options.strategy, mesh) : batch_axes(mesh);
 }
 
-AxisSet state_axes(Strategy strategy, const MeshShape& mesh) {
+AxisSet state_axes(const StrategyOptions& options, const MeshShape& mesh) {
   const auto splits_parameters = [](const AxisRow& row) {
     return !row.repeats_parameters || row.splits("experts");
   };
-  return shard_axes(strategy, mesh) | axes_where(mesh, splits_parameters);
+  return moment_axes(options, mesh) | axes_where(mesh, splits_parameters);
 }
 
 AxisSet loss_axes(const MeshShape& mesh) {

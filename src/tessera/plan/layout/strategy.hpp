@@ -13,6 +13,8 @@
 
 namespace tessera {
 
+struct StrategyOptions;
+
 /// Placement of parameters, gradients and optimizer state along the axes that split the batch.
 enum class Strategy : std::uint8_t {
   data,    ///< all replicated; gradients are all-reduced (DDP)
@@ -23,11 +25,21 @@ enum class Strategy : std::uint8_t {
   tensor,  ///< batch axes have size 1; only `model` splits the step
 };
 
+/// What a rank keeps of a bucket: all of it, its share, or the part of the share that it updates.
+enum class Held : std::uint8_t { whole, share, owned };
+
 /// The parts of the training state that a strategy shards.
 struct Sharding {
   bool moments = false;
   bool gradients = false;
   bool parameters = false;
+  constexpr Held held_moments() const { return moments ? Held::owned : Held::whole; }
+  constexpr Held held_gradients() const { return gradients ? Held::share : Held::whole; }
+  /// If layers read copies in the compute type, only the optimizer reads the parameters themselves,
+  /// so they are sharded like the moments.
+  constexpr Held held_parameters(bool has_copies) const {
+    return has_copies ? held_moments() : parameters ? Held::share : Held::whole;
+  }
   friend constexpr bool operator==(const Sharding&, const Sharding&) = default;
 };
 
@@ -73,10 +85,10 @@ AxisSet batch_axes(const MeshShape& mesh);
 AxisSet replicating_axes(const MeshShape& mesh);
 /// Returns the batch axes over which the strategy shards state: none, all of them, or `fsdp`.
 AxisSet shard_axes(Strategy strategy, const MeshShape& mesh);
-/// Returns the replicating axes along which state is replicated.
-AxisSet replica_axes(Strategy strategy, const MeshShape& mesh);
+/// Returns those over which moments are sharded (StrategyOptions::shard_moments_over).
+AxisSet moment_axes(const StrategyOptions& options, const MeshShape& mesh);
 /// Returns the axes whose ranks together hold the state of each parameter once.
-AxisSet state_axes(Strategy strategy, const MeshShape& mesh);
+AxisSet state_axes(const StrategyOptions& options, const MeshShape& mesh);
 /// Returns the axes whose ranks have terms of the loss.
 AxisSet loss_axes(const MeshShape& mesh);
 /// Returns the parts that are sharded on this mesh; none if one rank holds the whole replica.

@@ -17,13 +17,13 @@ std::vector<TensorPart> tensor_parts(const Plan& plan, Size rank, TensorRole rol
     const Piece piece = plan.piece(rank, parameter);
     const Size bucket = parameter.bucket, begin = parameter.place.begin;
     const Range elements{begin, num_elements(piece.extent)};
-    const Range owned = intersection(elements, state.buckets[bucket].share);
-    const Range kept = slot.in_shares ? owned : elements;
-    Range place = kept.count == 0 ? Range{} : state.place_of(bucket, kept, slot.in_shares);
+    const Range owned = intersection(elements, state.buckets[bucket].owned);
+    const Range held = state.buckets[bucket].part(slot.held);
+    const Range kept = intersection(elements, held);
+    Range place = state.place_of(bucket, kept, slot.held);
     if (role == TensorRole::moment && moment == 1) {  // matrices of muon have none
       place.begin = second;
-      second += slot.in_shares ? intersection(parameter.place, state.buckets[bucket].share).count
-                               : parameter.place.count;
+      second += intersection(parameter.place, held).count;
     }
     parts.push_back({slot, role == TensorRole::moment ? moment++ : 0, piece,
                      Range{kept.begin - begin, kept.count}, Range{owned.begin - begin, owned.count},

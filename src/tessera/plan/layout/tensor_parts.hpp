@@ -13,8 +13,8 @@ struct TensorPart {
   Size moment = 0;  ///< number of the moment, from 0
   Piece piece;      ///< with which the rank computes
   Range kept;       ///< elements of the piece that the rank keeps, in row-major order
-  Range owned;  ///< elements of the piece in the rank's share, which no other rank of its replica
-                ///< with the same piece has
+  Range owned;  ///< elements of the piece that the rank updates, which no other rank of its replica
+                ///< with the same piece does
   bool counts = true;    ///< Plan::is_copy() is false
   bool is_first = true;  ///< the rank is the first along BucketPlan::replicas()
   Range place;           ///< place of `kept` in the flat buffer of the role, or of the moment

@@ -134,7 +134,8 @@ void fill_buckets(ParameterLayout& plan, const PlanInput& input,
   const auto block = [&](Size unit) {
     return block_of(input.model.layers[plan.units[unit].layers.begin]);
   };
-  const AxisSet sharding = shard_axes(input.strategy, input.mesh);
+  const AxisSet sharding = shard_axes(input.strategy, input.mesh),
+                updating = moment_axes(input, input.mesh) - sharding;
   for (Size u = static_cast<Size>(plan.units.size()) - 1; u >= 0; --u) {
     const Size elements = plan.units[u].place.count;
     const bool joins =
@@ -147,7 +148,8 @@ void fill_buckets(ParameterLayout& plan, const PlanInput& input,
                        input.bucket_bytes);
     if (!joins) {
       const AxisSet sums = plan.units[u].sums;
-      plan.buckets.push_back({{u, 0}, 0, sums, {0, sums & sharding}, plan.units[u].is_tied});
+      plan.buckets.push_back(
+          {{u, 0}, 0, sums, {0, sums & sharding}, {0, sums & updating}, plan.units[u].is_tied});
     }
     BucketPlan& bucket = plan.buckets.back();
     if (bucket.is_tied && input.sums_uses_apart()) bucket.uses = 2;
@@ -242,15 +244,17 @@ void plan_rows(StatePlan& state, const PlanInput& input, const std::vector<Bucke
   }
 }
 
-/// Returns the rows of a bucket that a rank receives in a reduce-scatter.
-Size rows_of_others(const BucketPlace& place, const PlanInput& input, const BucketPlan& bucket,
-                    Size rank) {
-  const AxisSet axes = bucket.shares.axes;
+/// Returns the scratch of a started reduce-scatter over `axes` of `whole` elements of a bucket, of
+/// which a rank keeps `part` and has `own` rows: the rows that it receives.
+Size scratch_of(const PlanInput& input, const BucketPlan& bucket, AxisSet axes, Size whole,
+                Size part, Size own, Size rank) {
+  const Size ranks = input.mesh.group_size(axes);
+  if (reduce_scatter_scratch(whole, part, ranks, input.state_type) == 0) return 0;
   Size rows = 0;
   if (input.numerics.reproducible)
     for (const auto& nodes : gradient_nodes(input, bucket, axes, rank))
       rows += static_cast<Size>(nodes.size());
-  return std::max(rows - place.nodes, input.mesh.group_size(axes) - 1);
+  return std::max(rows - own, ranks - 1) * part;
 }
 
 }  // namespace
@@ -309,21 +313,18 @@ std::string name_of(const BucketPlan& bucket, const std::vector<UnitPlan>& units
   return first + ".." + units[bucket.units.end() - 1].name;
 }
 
-Range StatePlan::place_of(Size bucket, Range part, bool in_shares) const {
+Range StatePlan::place_of(Size bucket, Range part, Held held) const {
   const BucketPlace& place = buckets[bucket];
-  if (!in_shares) return {place.whole.begin + part.begin, part.count};
-  const Range own = intersection(part, place.share);
+  const Range kept = place.part(held), own = intersection(part, kept);
   if (own.count == 0) return {};
-  return {place.share_begin + own.begin - place.share.begin, own.count};
+  const Size begin = held == Held::whole   ? place.whole.begin
+                     : held == Held::share ? place.share_begin
+                                           : place.owned_begin;
+  return {begin + own.begin - kept.begin, own.count};
 }
 
 Range StatePlan::owned_gradients(Size bucket, Range part) const {
-  const Range own = intersection(part, buckets[bucket].share);
-  return own.count == 0 ? Range{} : place_of(bucket, own, sharding.gradients);
-}
-
-Range StatePlan::gradient(Size bucket) const {
-  return owned_gradients(bucket, buckets[bucket].share);
+  return place_of(bucket, intersection(part, buckets[bucket].owned), sharding.held_gradients());
 }
 
 StatePlan plan_state(const PlanInput& input, const std::vector<BucketPlan>& buckets, Size rank) {
@@ -335,13 +336,17 @@ StatePlan plan_state(const PlanInput& input, const std::vector<BucketPlan>& buck
   for (const BucketPlan& bucket : buckets) {
     BucketPlace place;
     place.whole = {state.whole, bucket.elements};
-    const Piece own = piece({bucket.elements}, {bucket.shares}, input.mesh, rank);
+    Piece own = piece({bucket.elements}, {bucket.shares}, input.mesh, rank);
     place.share = {own.offset[0], own.extent[0]};
+    apply(bucket.updates, own, input.mesh, rank);
+    place.owned = {own.offset[0], own.extent[0]};
     place.share_begin = state.shares;
+    place.owned_begin = state.owned;
     state.whole += place.whole.count;
     state.shares += place.share.count;
+    state.owned += place.owned.count;
     for (const Range& matrix : bucket.matrices)
-      state.matrices += intersection(matrix, place.share).count;
+      state.matrices += intersection(matrix, place.owned).count;
     largest_share = std::max(largest_share, place.share.count);
     state.buckets.push_back(place);
   }
@@ -351,15 +356,17 @@ StatePlan plan_state(const PlanInput& input, const std::vector<BucketPlan>& buck
     const Size alive = keeps ? all_buckets : input.prefetch ? 2 : 1;
     state.gathered = place_in_buffer(state.buckets, buckets, alive, &BucketPlace::gathered_begin);
   }
-  for (std::size_t b = 0; b < buckets.size(); ++b)
-    if (const BucketPlace& place = state.buckets[b]; state.sharding.moments && input.overlap) {
-      const AxisSet axes = buckets[b].shares.axes;
-      if (reduce_scatter_scratch(place.whole.count, place.share.count, input.mesh.group_size(axes),
-                                 input.state_type) > 0)
-        state.scatter_scratch =
-            std::max(state.scatter_scratch,
-                     rows_of_others(place, input, buckets[b], rank) * place.share.count);
-    }
+  for (std::size_t b = 0; state.sharding.moments && input.overlap && b < buckets.size(); ++b) {
+    const BucketPlan& of = buckets[b];
+    const BucketPlace& place = state.buckets[b];
+    const Size share = place.share.count;
+    state.scatter_scratch = std::max(
+        state.scatter_scratch,
+        scratch_of(input, of, of.shares.axes, place.whole.count, share, place.nodes, rank));
+    state.share_scratch = std::max(
+        state.share_scratch,
+        scratch_of(input, of, of.updates.axes, share, place.owned.count, place.share_rows, rank));
+  }
   if (state.sharding.gradients) {
     const bool keeps = input.has_stages() || input.sums_microbatches_in_tree();
     const Size alive = keeps ? all_buckets : input.overlap ? 2 : 1;

@@ -73,16 +73,25 @@ struct BucketPlan {
   Size elements = 0;     ///< with padding
   AxisSet sums{};        ///< UnitPlan::sums of all its units
   Cut shares{};          ///< by the axes over which the strategy shards it, as one
+  Cut updates{};         ///< of a share, by the axes over which only moments are sharded
   bool is_tied = false;  ///< UnitPlan::is_tied
   /// The layers of a stage whose gradients a fixed order sums apart, over the whole batch: two use
   /// a tied unit, as they do on two stages.
   Size uses = 1;
   std::vector<Range> matrices{};  ///< places of those that are orthogonalized
   bool splits_matrices = false;   ///< `model` splits one of them
-  /// Returns the axes of the ranks that have the same share.
-  AxisSet replicas() const { return sums - shares.axes; }
+  Cuts cuts() const { return {shares, updates}; }
+  /// Returns the axes over which that is sharded which a rank keeps.
+  AxisSet axes(Held held) const {
+    if (held == Held::whole) return {};
+    return held == Held::share ? shares.axes : axes_of(cuts());
+  }
+  /// Returns true if a move over these ranks is one of a share: each updates a part of it.
+  bool moves_share(AxisSet ranks) const { return ranks != shares.axes; }
+  /// Returns the axes of the ranks that keep the same elements; by default, that update them.
+  AxisSet replicas(Held held = Held::owned) const { return sums - axes(held); }
   AxisSet summed_before{};  ///< axes over which each microbatch sums (sums_positions_first())
-  /// Returns the axes of the ranks that sum their shares.
+  /// Returns the axes of the ranks that sum the gradients of these elements.
   AxisSet summing() const { return replicas() - summed_before; }
   /// Returns the axes over which gradients are complete before their sum over `axes`: `expert`, if
   /// it splits the parameters, and those of the shares, if replicas sum these.
@@ -111,7 +120,9 @@ std::string name_of(const BucketPlan& bucket, const std::vector<UnitPlan>& units
 struct BucketPlace {
   Range whole;  ///< the bucket in a flat buffer of whole buckets
   Range share;  ///< the rank's part, counted from the start of the bucket; all of it if not sharded
+  Range owned;  ///< the part of the share that the rank updates, counted likewise
   Size share_begin = 0;     ///< start of the share in a flat buffer of shares
+  Size owned_begin = 0;     ///< start of the owned part in a flat buffer of these
   Size gathered_begin = 0;  ///< start in the buffer of gathered parameters
   Size gradient_begin = 0;  ///< start in the buffer of whole gradients
   // If sums have a fixed order:
@@ -119,6 +130,10 @@ struct BucketPlace {
   Size stacks = 1;      ///< of a use: one for each rank whose samples reach the bucket
   Size nodes = 1;       ///< rows that the rank has at the end of a step
   Size share_rows = 1;  ///< the same of the sum over the ranks with the other shares
+  /// Returns what the rank keeps, counted from the start of the bucket.
+  Range part(Held held) const {
+    return held == Held::whole ? Range{0, whole.count} : held == Held::share ? share : owned;
+  }
 };
 
 /// The sizes of the buffers of parameters, gradients and moments on a rank, in elements.
@@ -144,20 +159,21 @@ struct StatePlan {
   Size gradient_rows = 1;     ///< rows of whole gradients: one or several stacks
   Size second_use = 0;        ///< elements of the stack of a second use, behind these rows
   Size shares = 0;            ///< elements of all shares
+  Size owned = 0;             ///< elements of what the rank updates of them
   Size gathered = 0;          ///< buffer of gathered parameters
   Size bucket_gradients = 0;  ///< buffer of whole gradients
   Size incoming = 0;          ///< share of one microbatch, before it is added to earlier ones
   Size matrices = 0;          ///< elements of moments() that have no second moment
   Size scatter_scratch = 0;   ///< scratch of a started reduce-scatter: shares of other ranks
+  Size share_scratch = 0;     ///< the same of a share: what other ranks update
 
-  /// Returns true if a rank keeps only the parameters that it updates. If layers read copies in the
-  /// compute type, only the optimizer reads the parameters themselves, so they are sharded like the
-  /// moments.
-  bool parameters_in_shares() const { return has_copies ? sharding.moments : sharding.parameters; }
-  Size parameters() const { return parameters_in_shares() ? shares : whole; }
-  Size copies() const { return !has_copies ? 0 : sharding.parameters ? shares : whole; }
-  Size gradients() const { return sharding.gradients ? shares : whole; }
-  Size moments() const { return sharding.moments ? shares : whole; }
+  Size elements(Held held) const {
+    return held == Held::whole ? whole : held == Held::share ? shares : owned;
+  }
+  Size parameters() const { return elements(sharding.held_parameters(has_copies)); }
+  Size copies() const { return has_copies ? elements(sharding.held_parameters(false)) : 0; }
+  Size gradients() const { return elements(sharding.held_gradients()); }
+  Size moments() const { return elements(sharding.held_moments()); }
   /// Returns the number of rows of gradients().
   Size rows_of_gradients() const {
     Size rows = sharding.gradients ? 1 : gradient_rows;
@@ -181,16 +197,12 @@ struct StatePlan {
     const Range& run = runs_of(bucket)[stack];
     return first_row(bucket, stack) + nodes_in({run.begin, std::min(microbatch, run.count)});
   }
-  /// Returns the place of `part`, elements of a bucket, in a flat buffer of shares (`in_shares`) or
-  /// of whole buckets. With shares, it is the place of the elements in the rank's share, and {0, 0}
-  /// if there are none.
-  Range place_of(Size bucket, Range part, bool in_shares) const;
-  /// Returns the place of the elements of `part` in the rank's share, which this rank updates, in
-  /// the flat buffer of gradients; {0, 0} if there are none.
+  /// Returns the place of the elements of `part`, elements of a bucket, that a flat buffer of what
+  /// the rank keeps has; {0, 0} if there are none.
+  Range place_of(Size bucket, Range part, Held held) const;
+  /// Returns the place of the elements of `part` that this rank updates in the flat buffer of
+  /// gradients; {0, 0} if there are none.
   Range owned_gradients(Size bucket, Range part) const;
-  /// Returns the place of the rank's share of a bucket in the flat buffer of gradients, which the
-  /// replicas of the share sum up.
-  Range gradient(Size bucket) const;
 };
 
 /// Returns the coordinate along the axes of its shares of the rank that orthogonalizes each

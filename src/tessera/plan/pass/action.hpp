@@ -112,19 +112,20 @@ struct BucketMove {
   bool operator==(const BucketMove&) const = default;
 };
 
-/// All-gathers a bucket's parameters from the shares.
+/// All-gathers a bucket's parameters from the shares, or a share of them from the parts that ranks
+/// update (BucketPlan::moves_share()).
 struct Gather : BucketMove {
   static constexpr std::string_view name = "gather";
   bool operator==(const Gather&) const = default;
 };
 
-/// Sums a bucket's gradient; each rank keeps its share of the sum.
+/// Sums a bucket's gradient, or shares of it; each rank keeps its share, or what it updates.
 struct ReduceScatter : BucketMove {
   static constexpr std::string_view name = "reduce_scatter";
   bool operator==(const ReduceScatter&) const = default;
 };
 
-/// All-reduces a bucket's gradient, or the rank's share of it, over the replicas.
+/// All-reduces the gradient of what a rank updates of a bucket over the replicas.
 struct Reduce : BucketMove {
   static constexpr std::string_view name = "reduce";
   bool operator==(const Reduce&) const = default;

@@ -55,20 +55,26 @@ class Scheduler {
     first_ = first_repeated(list);
     for (const PipelineAction& action : list) add(action);
     finish_scatter();
-    for (Size b = size() - 1; b >= 0; --b)
+    finish_share();
+    for (Size b = size() - 1; b >= 0; --b) {
+      if (has_updates(b) && !input_.overlap) scatter_share(b);
       if (has_replicas(b)) reduce(b, input_.overlap ? Phase::finish : Phase::whole);
+    }
     if (input_.ties_stages()) reduce_tied();
     if (!input_.numerics.reproducible)
       for (Size u = 0; u < static_cast<Size>(units_.size()); ++u)
         if (units_[u].partial_gradients.count > 0) reduce_rows(u);
     if (input_.looks_for_infinities()) add(CheckFinite{{mesh().all_axes()}});
-    const AxisSet of_state = state_axes(input_.strategy, mesh());
+    const AxisSet of_state = state_axes(input_, mesh());
     if (input_.clips_by_norm && input_.numerics.reproducible) add(FindLargest{{of_state}});
     if (input_.clips_by_value || input_.clips_by_norm) add(Clip{{of_state}});
     for (Size b = 0; b < size(); ++b)
       if (!buckets_[b].matrices.empty()) orthogonalize(b);
     add(Update{});
-    for (Size b = 0; sharding_.moments && !sharding_.parameters && b < size(); ++b) gather(b);
+    for (Size b = 0; b < size(); ++b) {
+      if (has_updates(b)) add(Gather{{b, buckets_[b].updates.axes}});
+      if (sharding_.moments && !sharding_.parameters) gather(b);
+    }
     return std::move(actions_);
   }
 
@@ -96,6 +102,9 @@ class Scheduler {
  private:
   Size size() const { return static_cast<Size>(buckets_.size()); }
   const MeshShape& mesh() const { return input_.mesh; }
+  bool has_updates(Size bucket) const {
+    return mesh().group_size(buckets_[bucket].updates.axes) > 1;
+  }
   bool has_replicas(Size bucket) const { return mesh().group_size(buckets_[bucket].summing()) > 1; }
 
   /// Returns the pass with which the repeated part begins: on stage k the forward pass before the
@@ -161,6 +170,9 @@ class Scheduler {
   void reduce_scatter(Size bucket, Phase phase = Phase::whole) {
     add(ReduceScatter{{bucket, buckets_[bucket].shares.axes, phase}});
   }
+  void scatter_share(Size bucket, Phase phase = Phase::whole) {
+    add(ReduceScatter{{bucket, buckets_[bucket].updates.axes, phase}});
+  }
   void reduce(Size bucket, Phase phase) {
     add(Reduce{{bucket, buckets_[bucket].summing(), phase}});
   }
@@ -171,6 +183,7 @@ class Scheduler {
     };
     const bool exchanges = input_.muon_layout == MuonLayout::exchange;
     add(Orthogonalize{{b, {}, Phase::start}});
+    move(buckets_[b].updates.axes, Operation::all_gather);
     if (exchanges) move(shares, Operation::all_to_all);
     if (input_.muon_layout == MuonLayout::gather) move(shares, Operation::all_gather);
     if (buckets_[b].splits_matrices) move(model, Operation::all_gather);
@@ -324,9 +337,22 @@ class Scheduler {
   /// one.
   void finish_scatter() {
     if (scattering_ == none) return;
-    reduce_scatter(scattering_, Phase::finish);
-    if (has_replicas(scattering_) && last_microbatch()) reduce(scattering_, Phase::start);
-    scattering_ = none;
+    const Size bucket = std::exchange(scattering_, none);
+    reduce_scatter(bucket, Phase::finish);
+    if (has_updates(bucket) && last_microbatch()) {
+      finish_share();
+      scatter_share(bucket, Phase::start);
+      sharing_ = bucket;
+    } else if (has_replicas(bucket) && last_microbatch()) {
+      reduce(bucket, Phase::start);
+    }
+  }
+  /// The same of a share.
+  void finish_share() {
+    if (sharing_ == none) return;
+    scatter_share(sharing_, Phase::finish);
+    if (has_replicas(sharing_)) reduce(sharing_, Phase::start);
+    sharing_ = none;
   }
 
   static constexpr Size none = -1;
@@ -347,6 +373,7 @@ class Scheduler {
   Size gathered_ = 0;       ///< number of buckets that gather_once() has gathered
   Size in_flight_ = none;   ///< bucket with a started gather
   Size scattering_ = none;  ///< bucket with a started reduce-scatter
+  Size sharing_ = none;     ///< bucket with a started one of a share
   std::vector<ListedAction> actions_;
   StagePass first_{};  ///< with which the repeated part, or what follows it, begins
   Size begin_ = none;  ///< of the repeated part

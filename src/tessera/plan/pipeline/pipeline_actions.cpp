@@ -7,32 +7,27 @@
 namespace tessera {
 namespace {
 
-/// Returns the same kind of pass on the chunk that is `by` chunks later in the order of layers;
-/// none if the model has no such chunk.
+/// Returns the same kind of pass on the chunk that is `by` chunks later in the order in which this
+/// kind passes them; none if there is no such chunk, and for gradients of weights, which no other
+/// pass reads.
 std::optional<PlacedPass> neighbour(const PlacedPass& of, const PipelineShape& shape, Size by) {
-  const Size number = chunk_number(of.stage, of.pass.chunk, shape) + by;
-  if (number < 0 || number >= shape.stages * shape.virtual_stages) return std::nullopt;
+  const Size later = of.pass.kind == PassKind::forward ? by : -by;
+  const Size number = chunk_number(of.stage, of.pass.chunk, shape) + later;
+  if (of.pass.kind == PassKind::weight_gradients || number < 0 ||
+      number >= shape.stages * shape.virtual_stages)
+    return std::nullopt;
   return PlacedPass{stage_of(number, shape),
                     {of.pass.kind, of.pass.microbatch, number / shape.stages}};
-}
-
-/// Returns 1 if the next chunk reads the output of a pass, -1 if the previous chunk does, and 0 for
-/// gradients of weights, which no other pass reads.
-Size direction(PassKind kind) {
-  if (kind == PassKind::weight_gradients) return 0;
-  return kind == PassKind::forward ? 1 : -1;
 }
 
 }  // namespace
 
 std::optional<PlacedPass> producer_of(const PlacedPass& of, const PipelineShape& shape) {
-  const Size by = direction(of.pass.kind);
-  return by == 0 ? std::nullopt : neighbour(of, shape, -by);
+  return neighbour(of, shape, -1);
 }
 
 std::optional<PlacedPass> consumer_of(const PlacedPass& of, const PipelineShape& shape) {
-  const Size by = direction(of.pass.kind);
-  return by == 0 ? std::nullopt : neighbour(of, shape, by);
+  return neighbour(of, shape, 1);
 }
 
 std::optional<PlacedPass> needed_by(const PlacedPass& pass, const PipelineShape& shape) {
