@@ -32,8 +32,9 @@ std::string checkpoint_with(const TemporaryDirectory& directory,
   const Mesh mesh(alone, MeshShape({{"data", 1}}));
   const Engine<double> engine(checkpoint_test::plan_on(setup, mesh.shape()), mesh, {});
   checkpoint_test::set_elements(engine, 0);
-  for (const auto& tensor : local_tensors(engine.plan(), 0, engine, TensorRole::parameter))
-    if (tensor.slot.path == kernel_name) Kokkos::deep_copy(tensor.values, test::to_device(values));
+  for (const TensorPart& part : tensor_parts(engine.plan(), 0, TensorRole::parameter))
+    if (part.slot.path == kernel_name)
+      Kokkos::deep_copy(local_tensor(engine, part).values, test::to_device(values));
   checkpoint_test::write_file(path, alone, engine);
   return path;
 }

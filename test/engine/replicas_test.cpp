@@ -138,8 +138,8 @@ void expect_drifts_found(const Trainer<float>& trainer, const Plan& plan) {
   const Communicator& world = trainer.mesh().world();
   const ReplicaCheck<float> check(plan, trainer.mesh(), trainer.engine());
   for (const TensorRole role : {TensorRole::parameter, TensorRole::moment})
-    for (const LocalTensor<float>& tensor :
-         local_tensors(plan, trainer.mesh().rank(), trainer.engine(), role)) {
+    for (const TensorPart& part : tensor_parts(plan, trainer.mesh().rank(), role)) {
+      const LocalTensor<float> tensor = local_tensor(trainer.engine(), part);
       const std::string& path = tensor.slot.path;
       if (path.find("layer1/k") == 0 || path.find("layer3") == 0)
         continue;  // same placement as other layers
@@ -196,9 +196,10 @@ std::string error_of_drift(Experiment setup, const std::string& path, int drifti
         trainer.fit(setup.data, [&](Size epoch, double) {
           ASSERT_EQ(epoch, 1) << "the next epoch must not end";
           const int rank = trainer.mesh().world().rank();
-          for (const auto& tensor : local_tensors(trainer.plan(setup.data.samples), rank,
-                                                  trainer.engine(), TensorRole::parameter))
-            if (tensor.slot.path == path && rank == drifting) drift.emplace(tensor);
+          for (const TensorPart& part :
+               tensor_parts(trainer.plan(setup.data.samples), rank, TensorRole::parameter))
+            if (part.slot.path == path && rank == drifting)
+              drift.emplace(local_tensor(trainer.engine(), part));
         });
       },
       ExitCode::wrong_result);

@@ -37,15 +37,6 @@ LocalTensor<StateOf<T>> local_tensor(const Engine<T>& engine, const TensorPart& 
   return {part, alias_vector(buffer.data() + part.place.begin, part.place.count)};
 }
 
-template <class T>
-std::vector<LocalTensor<StateOf<T>>> local_tensors(const Plan& plan, Size rank,
-                                                   const Engine<T>& engine, TensorRole role) {
-  std::vector<LocalTensor<StateOf<T>>> tensors;
-  for (const TensorPart& part : tensor_parts(plan, rank, role))
-    tensors.push_back(local_tensor(engine, part));
-  return tensors;
-}
-
 namespace {
 
 /// Returns by path the start of each tensor of a role in the result of whole_tensors(). The key ""
@@ -89,10 +80,8 @@ Vector<StateOf<T>> whole_tensors(const Plan& plan, const Mesh& mesh, const Engin
   return all;
 }
 
-#define TESSERA_INSTANTIATE(T)                                                                     \
-  template LocalTensor<StateOf<T>> local_tensor(const Engine<T>&, const TensorPart&);              \
-  template std::vector<LocalTensor<StateOf<T>>> local_tensors(const Plan&, Size, const Engine<T>&, \
-                                                              TensorRole);                         \
+#define TESSERA_INSTANTIATE(T)                                                        \
+  template LocalTensor<StateOf<T>> local_tensor(const Engine<T>&, const TensorPart&); \
   template Vector<StateOf<T>> whole_tensors(const Plan&, const Mesh&, const Engine<T>&, TensorRole);
 TESSERA_FOR_COMPUTE_TYPES(TESSERA_INSTANTIATE)
 #undef TESSERA_INSTANTIATE

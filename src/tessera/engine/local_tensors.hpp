@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <vector>
-
 #include <tessera/base/alias.hpp>
 #include <tessera/base/view.hpp>
 #include <tessera/engine/engine.hpp>
@@ -31,11 +29,6 @@ void with_local_tensor(const Engine<T>& engine, const TensorPart& part, const F&
   const Vector<BFloat16> all = engine.optimizer().bf16_moment(part.moment);
   f(LocalTensor<BFloat16>{part, alias_vector(all.data() + part.place.begin, part.place.count)});
 }
-
-/// Returns the parts of the tensors of `role` on `rank`, in the order of tensor_parts().
-template <class T>
-std::vector<LocalTensor<StateOf<T>>> local_tensors(const Plan& plan, Size rank,
-                                                   const Engine<T>& engine, TensorRole role);
 
 /// Returns the concatenation of all whole tensors of `role`, each row-major, in the order of the
 /// model, on every rank. Collective over the mesh: one all-reduce, which the ledger counts.

@@ -18,11 +18,9 @@ StateHashes<T>::StateHashes(const Plan& plan, const Mesh& mesh, const Engine<T>&
         names_.push_back(path_of(layer, parameter) + suffix);
       }
   for (const TensorRole role : {TensorRole::gradient, TensorRole::parameter})
-    for (LocalTensor<StateOf<T>>& tensor : local_tensors(plan, mesh.rank(), engine, role)) {
-      if (!tensor.is_first || !tensor.counts || tensor.owned.count == 0) continue;
-      const std::size_t name = number.at(tensor.slot.path);
-      parts_.push_back({std::move(tensor), name});
-    }
+    for (const TensorPart& part : tensor_parts(plan, mesh.rank(), role))
+      if (part.is_first && part.counts && part.owned.count > 0)
+        parts_.push_back({local_tensor(engine, part), number.at(part.slot.path)});
   if (plan.input.mesh.coordinate(mesh.rank(), "model") == 0)
     losses_ = input.numerics.reproducible ? Range{engine.state().grains.begin * input.loss_blocks(),
                                                   engine.state().grains.count * input.loss_blocks()}
