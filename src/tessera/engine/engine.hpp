@@ -85,8 +85,7 @@ class Engine {
   /// Returns the parameters that the optimizer updates.
   const StateArena<State>& parameters() const { return parameters_; }
   /// Returns the gradients of the last step over the whole batch, times the loss scale, before
-  /// clipping by norm. If only moments are sharded, only the rank's share of each bucket is
-  /// complete.
+  /// clipping by norm. Only what the rank updates of each bucket is complete.
   const StateArena<State>& gradients() const { return gradients_; }
   const Optimizer<State>& optimizer() const { return optimizer_step_.optimizer(); }
   /// Returns the loss scale: 1 and no skipped step unless the plan scales the loss.
