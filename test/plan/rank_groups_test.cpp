@@ -148,7 +148,7 @@ void expect_groups_right(const Plan& plan) {
         Size kept = num_elements(block.extent);
         if (tensor.held != Held::whole) {
           const ParameterPlan& parameter = layout.parameters[tensor.parameter];
-          const BucketPlace& place = plan.state(rank).buckets[parameter.bucket];
+          const BucketPlace place = plan.state(rank).buckets[parameter.bucket];
           kept = intersection({parameter.place.begin, kept},
                               tensor.held == Held::share ? place.share : place.owned)
                      .count;
