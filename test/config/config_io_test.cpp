@@ -39,6 +39,7 @@ std::vector<nlohmann::json> other_values(const Setting& setting) {
   if (setting.key == "distributed.parameter_specs")
     return {{{"layer1/kernel", "P(None, \"model\")"}}};
   if (setting.key == "distributed.mesh_axis_names") return {{"data", "model"}};
+  if (setting.key == "distributed.shard_moments_over") return {{"data", "fsdp"}};
   if (setting.key.ends_with("seed")) return {std::int64_t{9223372036854775807}};
   if (now.is_boolean()) return {!now.get<bool>()};
   if (now.is_number_integer()) return {now.get<Size>() + 3};
