@@ -6,6 +6,8 @@
 #include <exception>
 #include <mutex>
 
+#include <KokkosKernels_config.h>
+
 #include <tessera/base/alias.hpp>
 #include <tessera/base/for_each.hpp>
 #include <tessera/nn/products/gemm.hpp>
@@ -30,6 +32,9 @@ class SharedProduct {
   SharedProduct(Size m, Size n, Size k, const GemmBatch& batch, Size row)
       : m_(m), n_(n), batch_(batch) {
     if constexpr (!on_host) return;
+#ifndef KOKKOSKERNELS_ENABLE_TPL_BLAS
+    return;  // Kokkos Kernels' own products are kernels, which must not begin inside of one
+#endif
     static const Size below = serial_below(), threads = kernel_threads();
     constexpr Size terms_per_element = 16;       // take as long as an element of a small kernel
     const Size terms = batch.count * m * n * k;  // without any, Kokkos Kernels multiplies, once
