@@ -28,7 +28,7 @@ std::vector<CheckCall> plan_replica_check(const Plan& plan, Size rank) {
   const Size all = num_checksums(plan, rank), first_moment = static_cast<Size>(parameters.size());
   const Sharding sharding = sharding_on(plan.input.strategy, plan.input.mesh);
   const Held held = sharding.held_parameters(plan.input.has_copies());
-  // Of parameters and moments, by BucketPlan::sums, the largest first.
+  // The replicas of parameters and those of moments, by BucketPlan::sums, the largest first.
   std::map<AxisSet, std::pair<AxisSet, AxisSet>, std::greater<>> replicas;
   for (const BucketPlan& bucket : plan.stage(rank).parameters.buckets)
     replicas[bucket.sums] = {bucket.replicas(held), bucket.replicas(sharding.held_moments())};

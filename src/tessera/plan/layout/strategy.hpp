@@ -25,7 +25,7 @@ enum class Strategy : std::uint8_t {
   tensor,  ///< batch axes have size 1; only `model` splits the step
 };
 
-/// What a rank keeps of a bucket: all of it, its share, or the part of the share that it updates.
+/// The part of a bucket that a rank keeps: all, its share, or what it updates of the share.
 enum class Held : std::uint8_t { whole, share, owned };
 
 /// The parts of the training state that a strategy shards.

@@ -81,7 +81,7 @@ Size PassTensors::bytes_of(Slot slot) const {
   for (const Cut& cut : slot.cuts) {
     const Size positions = cut.positions.units, own = cut.positions.count(0);
     if (positions == 0) continue;
-    // Of so many neighbours, no rank holds more.
+    // The largest number of rows that a rank can hold among so many neighbours.
     const Size rows =
         Split{samples * positions, input_.mesh.group_size(cut.axes), 1, false, cut.blocks}.count(0);
     elements = (rows / positions * own + std::min(own, rows % positions)) * shape.back();
