@@ -132,10 +132,13 @@ def names(tree):
                 file_of[name] = f"{folder}/{file}"
 
 
-def kernel_lambdas(tree):
-    """nvcc rejects lambdas for kernels in the bodies of tests, and generic ones anywhere."""
+def nvcc_limits(tree):
+    """nvcc rejects lambdas for kernels in the bodies of tests, and generic ones anywhere. It declares the == that a friend <=>
+    implies, and does not define it: the program does not link unless each use is inlined."""
     for file in tree:
         if file.endswith("pp"):
+            for line in re.findall("friend .*operator<=>.*", tree[file]):
+                yield f"{file}: nvcc needs a member <=>: {line}"
             pattern = "KOKKOS_LAMBDA" if re.fullmatch("test/.*_test.cpp", file) else r"KOKKOS_LAMBDA\([^)]*auto"
             for line in re.findall(f".*{pattern}.*", tree[file]):
                 yield f"{file}: nvcc needs a functor in place of a lambda: {line.strip()}"
@@ -233,7 +236,7 @@ def scripts(tree):
         yield f"README.md has {words} words, more than 1,000"
 
 
-CHECKS = (layering, device_facts, names, kernel_lambdas, dependencies, layout, citations, scripts)
+CHECKS = (layering, device_facts, names, nvcc_limits, dependencies, layout, citations, scripts)
 OPTIONS = {"src/a.hpp": "struct Options {", "bench/b.cpp": "struct Options {"}
 
 # What a check must find: its name, a part of what it says ("" for nothing), and either the files of a small tree, or a file of
@@ -262,8 +265,9 @@ VIOLATIONS = [
                    "class [[nodiscard]] Options {", "class Options\n    : public Base {")),
     *(("names", "", {**OPTIONS, "src/a.hpp": text})
       for text in ("struct Options;", "struct Options::Part {", "struct Options<int> {", "class Other {\n  struct Options {")),
-    ("kernel_lambdas", "nvcc needs a functor", {"test/nn/a_test.cpp": "  f(\n    KOKKOS_LAMBDA(int i) {"}),
-    ("kernel_lambdas", "nvcc needs a functor", {"src/tessera/a.hpp": "KOKKOS_LAMBDA(const auto& team) {"}),
+    ("nvcc_limits", "nvcc needs a functor", {"test/nn/a_test.cpp": "  f(\n    KOKKOS_LAMBDA(int i) {"}),
+    ("nvcc_limits", "nvcc needs a functor", {"src/tessera/a.hpp": "KOKKOS_LAMBDA(const auto& team) {"}),
+    ("nvcc_limits", "nvcc needs a member <=>", {"src/a.hpp": "  friend constexpr auto operator<=>(const A&, const A&) = default;"}),
     ("dependencies", "spack.yaml lacks fmt", "spack.yaml", '- "fmt"', "# fmt"),
     ("dependencies", "spack.yaml has zlib", "spack.yaml", '- "fmt"', '- "zlib"'),
     ("dependencies", "kokkos-kernels needs the variant '+blas'", "spack.yaml", " +blas", ""),

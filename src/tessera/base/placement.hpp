@@ -68,8 +68,7 @@ class Placement {
     return placement;
   }
 
-  friend constexpr auto operator<=>(const Placement&, const Placement&) = default;
-  friend constexpr bool operator==(const Placement&, const Placement&) = default;
+  constexpr auto operator<=>(const Placement&) const = default;
 
  private:
   constexpr Placement(Kind kind, int dim) : kind_(kind), dim_(dim) {}

@@ -14,7 +14,7 @@ struct Range {
   Size begin = 0;
   Size count = 0;
   KOKKOS_FUNCTION constexpr Size end() const { return begin + count; }
-  friend constexpr auto operator<=>(const Range&, const Range&) = default;
+  constexpr auto operator<=>(const Range&) const = default;
 };
 
 /// The rows that a rank of `context` holds: two runs of the positions of each sample.
@@ -29,7 +29,7 @@ struct HeldRows {
     const Size rest = rows % positions;
     return rows / positions * of_sample() + among(first, rest) + among(second, rest);
   }
-  friend constexpr auto operator<=>(const HeldRows&, const HeldRows&) = default;
+  constexpr auto operator<=>(const HeldRows&) const = default;
 
  private:
   KOKKOS_FUNCTION static constexpr Size among(Range run, Size end) {

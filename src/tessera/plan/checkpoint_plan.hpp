@@ -39,9 +39,7 @@ std::vector<CheckpointPart> checkpoint_parts(const Plan& plan, Size rank);
 struct CheckpointBytes {
   Size written = 0;  ///< summed over all ranks: the bytes of all tensors of the checkpoint
   Size read = 0;     ///< all elements that the rank keeps
-  friend auto operator<=>(const CheckpointBytes&, const CheckpointBytes&) = default;
-  // nvcc declares the operator that <=> implies and does not define it.
-  friend bool operator==(const CheckpointBytes&, const CheckpointBytes&) = default;
+  auto operator<=>(const CheckpointBytes&) const = default;
 };
 CheckpointBytes checkpoint_bytes(const Plan& plan, Size rank);
 

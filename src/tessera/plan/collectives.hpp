@@ -45,8 +45,7 @@ struct CollectivePlan {
   Size payload_bytes = 0;  ///< sum over these calls
   Cadence cadence = Cadence::step;
   std::string what;  ///< purpose, such as "gradients"
-  friend auto operator<=>(const CollectivePlan&, const CollectivePlan&) = default;
-  friend bool operator==(const CollectivePlan&, const CollectivePlan&) = default;
+  auto operator<=>(const CollectivePlan&) const = default;
 };
 
 /// The numbers that determine the sizes of a rank's calls, computed once per rank.

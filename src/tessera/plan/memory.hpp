@@ -26,9 +26,7 @@ struct MemoryPlan {
   /// Returns the bytes of parameters, gradients and moments, which do not depend on the batch.
   Size persistent() const { return parameters + gradients + moments + copies; }
   Size total() const;
-  friend auto operator<=>(const MemoryPlan&, const MemoryPlan&) = default;
-  // nvcc declares the operator that <=> implies and does not define it.
-  friend bool operator==(const MemoryPlan&, const MemoryPlan&) = default;
+  auto operator<=>(const MemoryPlan&) const = default;
 };
 
 /// The parts of a memory plan, in the order in which they are shown. They add up to the total.

@@ -29,9 +29,7 @@ class AxisSet {
   friend constexpr AxisSet operator&(AxisSet a, AxisSet b) { return AxisSet(a.bits_ & b.bits_); }
   friend constexpr AxisSet operator-(AxisSet a, AxisSet b) { return AxisSet(a.bits_ & ~b.bits_); }
 
-  friend auto operator<=>(const AxisSet&, const AxisSet&) = default;
-  // nvcc declares the operator that <=> implies and does not define it.
-  friend bool operator==(const AxisSet&, const AxisSet&) = default;
+  auto operator<=>(const AxisSet&) const = default;
 
   class Iterator {
    public:

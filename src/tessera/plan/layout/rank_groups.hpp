@@ -14,9 +14,7 @@ namespace tessera {
 struct LocalPart {
   Shape shape;    ///< the rank's piece
   Size kept = 0;  ///< elements of the piece that the rank keeps between steps
-  friend auto operator<=>(const LocalPart&, const LocalPart&) = default;
-  // nvcc declares the operator that <=> implies and does not define it.
-  friend bool operator==(const LocalPart&, const LocalPart&) = default;
+  auto operator<=>(const LocalPart&) const = default;
 };
 
 /// Groups the ranks of a stage by their parts of one of its tensors.

@@ -36,7 +36,7 @@ using ActionLists = std::vector<std::vector<PipelineAction>>;  ///< by stage
 struct PlacedPass {
   Size stage = 0;
   StagePass pass{};
-  friend auto operator<=>(const PlacedPass&, const PlacedPass&) = default;
+  auto operator<=>(const PlacedPass&) const = default;
 };
 
 /// Return the pass whose output `of` reads, and the pass that reads the output of `of`; none at the

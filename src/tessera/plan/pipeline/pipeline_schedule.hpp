@@ -58,9 +58,7 @@ struct StagePass {
   PassKind kind = PassKind::forward;
   Size microbatch = 0;
   Size chunk = 0;  ///< number of the chunk on this stage, in the order of layers
-  friend auto operator<=>(const StagePass&, const StagePass&) = default;
-  // nvcc declares the operator that <=> implies and does not define it.
-  friend bool operator==(const StagePass&, const StagePass&) = default;
+  auto operator<=>(const StagePass&) const = default;
 };
 
 /// The positions of a pass in StagePlan::actions.
