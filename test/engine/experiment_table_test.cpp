@@ -171,6 +171,7 @@ void choose_sharding(Experiment& setup, const Row& row, const MeshShape& mesh, S
     distributed.muon_layout = static_cast<MuonLayout>(number % 3);
   if (mesh.axes().back().name == "model" && mesh.axes().back().size > 1 && row.splits_rows)
     distributed.sequence_parallel = number % 2 == 0;
+  distributed.model_overlap = distributed.sequence_parallel && number % 4 == 0;
   if (mesh.find("context")) {
     distributed.zigzag = number % 2 == 0;
     if (row.setup != fno) distributed.context_attention = static_cast<ContextAttention>(number % 3);
@@ -204,6 +205,7 @@ Experiment choose_arithmetic(Experiment setup, const MeshShape& mesh, Size numbe
       return train_test::in_type<float>(setup);
     case 2:
     case 3: {
+      setup.training.distributed.model_overlap = false;
       setup.training.numerics = {true, 8, std::array<Size, 3>{4, 1, 8}[number / 6 % 3]};
       if (DistributedConfig& config = setup.training.distributed;
           config.context_attention == ContextAttention::ring)

@@ -168,6 +168,7 @@ void randomize_sharding(Random& random, Experiment& setup) {
   }
   if (!has("model")) return;
   config.sequence_parallel = axes.back() == "model" && !random.once_in(3);
+  config.model_overlap = config.sequence_parallel && random.once_in(2);
   if (setup.model.kind != ModelKind::mlp) return;
   if (random.once_in(4)) config.mesh_rules = {{"mlp", {}}, {"embed", {"model"}}};
   if (random.once_in(2))
@@ -234,6 +235,7 @@ void randomize_numerics(Random& random, Experiment& setup) {
   training.numerics = {true, Size{1} << random.number(0, 4), Size{1} << random.number(0, 3)};
   training.microbatches = 1;
   DistributedConfig& config = training.distributed;
+  config.model_overlap = false;
   if (config.context_attention == ContextAttention::ring) config.context_attention = {};
   // The bits depend on which dimensions `model` may split, and one rank has the default rules.
   config.mesh_rules.clear();
@@ -275,8 +277,11 @@ Experiment random_experiment(Random& random, Size ranks, bool of_experts) {
     if (random.once_in(2))
       train_test::shard_moments_wider(setup.training.distributed, MeshShape(axes));
     std::string wrong = rejection(setup);
-    if (wrong.starts_with("distributed.sequence_parallel")) {
-      setup.training.distributed.sequence_parallel = false;
+    if (wrong.starts_with("distributed.model_overlap") ||
+        wrong.starts_with("distributed.sequence_parallel")) {
+      DistributedConfig& config = setup.training.distributed;
+      config.model_overlap = false;
+      if (wrong.starts_with("distributed.sequence_parallel")) config.sequence_parallel = false;
       wrong = rejection(setup);
     }
     if (wrong.empty()) {

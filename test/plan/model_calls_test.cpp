@@ -137,6 +137,43 @@ TEST(ModelCalls, ExpertsAreCopiesOnAllOtherAxesThatRepeatParameters) {
   }));
 }
 
+// Messages of pieces take the place of a gather or a reduce-scatter of rows beside products.
+TEST(ModelCalls, OverlapSendsTheBytesOfTheCollectivesThatItReplaces) {
+  PlanInput input = on_two_ranks(transformer({.vocabulary = 12,
+                                              .context = 8,
+                                              .width = 8,
+                                              .heads = 4,
+                                              .blocks = 2,
+                                              .inner_width = 12,
+                                              .positions = Positions::rope,
+                                              .kv_heads = 4,
+                                              .qk_norm = true}),
+                                 LossKind::cross_entropy);
+  input.mesh = MeshShape({{"model", 4}});
+  input.batch_size = input.samples = 4;
+  input.sequence_parallel = true;
+  const auto calls = [&](std::initializer_list<Operation> operations) {
+    const Plan plan = make_plan(input);
+    Ledger::Count sum;
+    for (const LedgerRow& row : planned_traffic({{.plan = &plan, .steps = 1}}, 1))
+      if (std::count(operations.begin(), operations.end(), row.operation) > 0)
+        sum.calls += row.calls, sum.payload_bytes += row.payload_bytes;
+    return sum;
+  };
+  const auto whole = calls({Operation::all_gather, Operation::reduce_scatter});
+  EXPECT_EQ(calls({Operation::receive}).calls, 0);
+  input.model_overlap = true;
+  const auto left = calls({Operation::all_gather, Operation::reduce_scatter});
+  const auto received = calls({Operation::receive});
+  // Backward, q and kv of a block gather their input once, in one ring.
+  const auto shared = whole.calls - left.calls - received.calls / 3;
+  EXPECT_EQ(shared, 2);
+  const auto bytes = whole.payload_bytes - left.payload_bytes - shared * (4 * 8 * 8 * 4);
+  EXPECT_EQ(received.payload_bytes, bytes * 3 / 4);
+  EXPECT_EQ(calls({Operation::send}).payload_bytes, received.payload_bytes);
+  EXPECT_EQ(left.calls, 3) << "the embedding's sum, its gradient, and the terms of the loss";
+}
+
 // The engine takes the steps of the plan of a whole batch for the last one, too.
 TEST(ModelCalls, SmallerBatchesTakeTheSameSteps) {
   for (const auto& axes :

@@ -92,6 +92,28 @@ TEST(Simulate, ReductionsThatOverlapFollowEachOther) {
   EXPECT_DOUBLE_EQ(simulated(input, cost(0)).step_seconds, 1 + 1 + 3 + 3);
 }
 
+// A piece of rows travels along `model` while another one is multiplied.
+TEST(Simulate, PiecesOfRowsHideBehindProducts) {
+  PlanInput input = on("model=3", 3, Strategy::data);
+  input.model = mlp({.widths = {4, 64, 64, 64, 64, 1}});
+  input.sequence_parallel = true;
+  const auto messages = [&](double seconds) {
+    const SimulatedStep step = simulated(input, [&](const Work& work) -> Cost {
+      if (work.call) return {work.call->operation == Operation::receive ? seconds : 0};
+      return {work.has_products ? 1.0 : 0};
+    });
+    for (const SimulatedStep::Call& call : step.calls)
+      if (call.operation == Operation::receive) return std::pair(call.lasting, call.seconds);
+    return std::pair(0.0, 0.0);
+  };
+  EXPECT_EQ(messages(1).first, 0);
+  input.model_overlap = true;
+  const auto [lasting, spent] = messages(1);
+  EXPECT_GT(lasting, 10);
+  EXPECT_EQ(spent, 0);
+  EXPECT_GT(messages(1.5).second, 0);
+}
+
 // Gathers take 2 seconds and products 3, so the second gather is hidden.
 TEST(Simulate, PrefetchHidesAGatherBehindALayer) {
   PlanInput input = on("fsdp=2", 2, Strategy::fsdp);

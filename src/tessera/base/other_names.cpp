@@ -41,6 +41,7 @@ constexpr OtherNames other_names[] = {
     {"distributed.tensor_parallel_size", "tp tensorparallel tensor"},
     {"distributed.pipeline_parallel_size", "pp pipe pipelineparallel"},
     {"distributed.sequence_parallel", "sp"},
+    {"distributed.model_overlap", "asynctp tpcommoverlap userbuffers"},
     {"distributed.mixed_precision", "amp precision"},
     {"training.learning_rate", "lr"},
     {"training.batch_size", "bs globalbatch"},

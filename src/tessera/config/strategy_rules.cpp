@@ -130,6 +130,7 @@ const std::vector<StrategyOption>& strategy_options() {
       {"distributed.bucket_bytes", Applies::bucketing},
       {"distributed.overlap", Applies::splitting_batch},
       {"distributed.sequence_parallel", Applies::splitting_layers},
+      {"distributed.model_overlap", Applies::splitting_layers},
       {"distributed.model_reduce_dtype", Applies::splitting_layers},
       {"distributed.context_attention", Applies::splitting_positions},
       {"distributed.zigzag", Applies::splitting_positions},

@@ -82,8 +82,8 @@ class Frame {
     const Slot& slot = stage_.slots[id];
     const Storage& storage = stage_.storages[slot.storage];
     const Extents& extents = extents_of(id, samples_of(id, batch));
-    return alias_matrix(reinterpret_cast<E*>(memory_.data() + storage.place(batch.number)),
-                        extents.rows, extents.columns);
+    E* const first = reinterpret_cast<E*>(memory_.data() + storage.place(batch.number));
+    return alias_matrix(first + extents.offset, extents.rows, extents.columns);
   }
 
   /// The extents of a slot in the latest microbatch that used it. Most microbatches have equally
@@ -91,12 +91,14 @@ class Frame {
   struct Extents {
     Size samples = -1;
     Size rows = 0, columns = 0;
+    Size offset = 0;  ///< elements before it (Slot::piece_of)
   };
   const Extents& extents_of(SlotId id, Size samples) const {
     Extents& extents = extents_[static_cast<std::size_t>(id)];
     if (extents.samples != samples) {
       const Shape shape = local_shape(stage_.slots[id], samples, mesh_, rank_);
-      extents = {samples, num_elements({shape.begin(), shape.end() - 1}), shape.back()};
+      extents = {samples, num_elements({shape.begin(), shape.end() - 1}), shape.back(),
+                 offset_in_whole(stage_.slots[id], samples, mesh_, rank_)};
     }
     return extents;
   }

@@ -63,9 +63,10 @@ LayerCall<T>& LayerOperands<T>::of(const Backward& backward, std::optional<Layer
     add_gradients(*call, backward, batch);
   }
   const bool adds = batch.number > 0 && adds_microbatches_ && !gradients_.sums_in_tree();
-  call->add_parameter_gradients = adds || backward.layer == tied_owner_;
+  const bool is_later_part = backward.ring_part > 0;
+  call->add_parameter_gradients = adds || is_later_part || backward.layer == tied_owner_;
   if (gradients_.sums_in_tree()) set_parameter_gradients(*call, backward, batch.number);
-  if (!adds && backward.gradients != Gradients::of_inputs)
+  if (!adds && !is_later_part && backward.gradients != Gradients::of_inputs)
     clear_rest_of_unit(backward.layer, batch.number);
   set_x(*call, backward, batch);
   return *call;

@@ -43,6 +43,7 @@ class DocumentParts {
     json all = json::array();
     for (std::size_t stage = 0; stage < plan_.stages.size(); ++stage)
       for (const Slot& slot : plan_.stages[stage].slots) {
+        if (slot.piece_of != no_slot) continue;
         const auto entry = [&](const LocalPart& part) {
           json local{{"shape", part.shape}};
           if (slot.held != Held::whole) local["kept_elements"] = part.kept;

@@ -110,6 +110,8 @@ struct PlanInput : StrategyOptions, StepConfig {
   }
   /// Returns true if every step reduces a flag that tells whether all gradients are finite.
   bool looks_for_infinities() const { return check_finite || scales_loss(); }
+  /// Returns true if products and moves along `model` overlap.
+  bool streams_model() const { return model_overlap && mesh.size_of("model") > 1; }
   bool has_stages() const { return mesh.size_of("pipeline") > 1; }
   /// Returns the layer to which the last one is tied (LayerSpec::tied_to); -1: none.
   Size tied_layer() const { return model.layers.back().tied_to; }

@@ -67,6 +67,8 @@ struct StrategyOptions {
   /// Between a row-parallel and a column-parallel layer, each rank of `model` computes a part of
   /// the rows only (Korthikanti et al. 2022).
   bool sequence_parallel = false;
+  /// Products are computed in pieces of rows, while others move along `model` (Wang et al. 2023).
+  bool model_overlap = false;
   ContextAttention context_attention = ContextAttention::gather;
   bool zigzag = true;  ///< ranks of `context` have equal work under a causal mask (Split)
   PipelineSchedule schedule = PipelineSchedule::one_f_one_b;

@@ -62,7 +62,7 @@ class WorkLister {
   }
 
   void operator()(const Forward& forward) {
-    layer(forward, PassKind::forward, part_of(forward));
+    layer(forward, forward.output, PassKind::forward, part_of(forward));
     const auto rest = sizes_.repeated_with.find(forward.layer);
     if (rest == sizes_.repeated_with.end() || !forward.recomputes || forward.ring_part > 0) return;
     for (const Action* action : rest->second)
@@ -76,7 +76,7 @@ class WorkLister {
     const LayerSpec& spec = sizes_.layers.at(backward.layer);
     const bool is_half = backward.gradients != Gradients::all && spec.uses_parameters() &&
                          spec.inputs[0] != LayerSpec::data;
-    layer(backward, PassKind::backward, is_half ? 0.5 : 1);
+    layer(backward, backward.output_gradient, PassKind::backward, is_half ? 0.5 : 1);
     if (backward.gradients != Gradients::of_inputs) tree_of_gradients(spec);
   }
 
@@ -197,13 +197,24 @@ class WorkLister {
     return layer_products(layer, 1).forward.empty() ? 1 : 0.5;
   }
 
-  /// Adds the part `share` of the kernel of a layer, or of its part in a ring.
-  void layer(const Compute& compute, PassKind pass, double share) {
-    const LayerSpec& layer = sizes_.layers.at(compute.layer);
+  /// Adds the part `share` of the kernel of a layer, or of its part in a ring. A piece of a product
+  /// has the rows of `result`.
+  void layer(const Compute& compute, SlotId result, PassKind pass, double share) {
+    const LayerSpec& whole = sizes_.layers.at(compute.layer);
+    const bool is_part = compute.ring_part >= 0,
+               is_piece = is_part && whole.kind->expression.streamed.empty();
     const double part =
-        compute.ring_part < 0 ? 1 : 1 / static_cast<double>(plan_.input.mesh.size_of("context"));
+        is_part && !is_piece ? 1 / static_cast<double>(plan_.input.mesh.size_of("context")) : 1;
     const AxisSet axes = sample_axes(plan_.input.mesh, plan_.placements[compute.layer]);
-    const Size samples = sizes_.calls.samples.in(microbatch_, axes);
+    Size samples = sizes_.calls.samples.in(microbatch_, axes);
+    LayerSpec piece{};
+    if (is_piece) {
+      const Shape shape = local_shape(slot(result), samples, plan_.input.mesh, sizes_.calls.rank);
+      piece = whole;
+      piece.sizes.insert_or_assign('p', num_elements({shape.begin(), shape.end() - 1}));
+      samples = 1;
+    }
+    const LayerSpec& layer = is_piece ? piece : whole;
     const AttentionScores kept = sizes_.software.attention;
     works_.push_back(layer_work(layer, samples, plan_.input, pass, share * part, kept));
     if (const double scores = scores_of(layer, kept); scores > 0)

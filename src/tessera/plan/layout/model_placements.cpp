@@ -299,6 +299,10 @@ void check_sequence_parallel(const PlanInput& input, const std::vector<Layout>& 
   if (std::none_of(layers.begin(), layers.end(), splits_rows))
     throw ConfigError("distributed.sequence_parallel", "true",
                       "needs a row-parallel layer followed by another layer; this model has none");
+  if (input.model_overlap && input.numerics.reproducible)
+    throw ConfigError("distributed.model_overlap", "true",
+                      "must be false with numerics.reproducible, because a ring adds in the order "
+                      "of its ranks");
   const std::size_t model = *input.mesh.find("model");
   for (const std::size_t axis : replicating_axes(input.mesh))
     if (axis > model)

@@ -62,8 +62,11 @@ void cut_activations(AxisClasses& classes, const Plan& plan, const std::set<Size
                            balanced_split(slot.positions(), ways, c).count);
     }
   const Size blocks = input.numerics.reproducible ? input.numerics.model_grains : 0;
-  for (const Size extent : extents)
+  for (const Size extent : extents) {
+    // Uneven pieces reach each rank at another time.
+    if (input.model_overlap && extent % input.mesh.size_of("model") != 0) classes.separate(axes);
     classes.cut_pieces({extent}, {{.axes = axes, .blocks = blocks}});
+  }
 }
 
 /// Returns classes of ranks with equal samples, extents of layers and sizes of parts of buckets.

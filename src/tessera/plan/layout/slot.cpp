@@ -6,14 +6,29 @@
 
 namespace tessera {
 
-Shape local_shape(const Slot& slot, Size samples, const MeshShape& mesh, Size rank,
-                  std::optional<std::size_t> whole_along) {
+namespace {
+
+Piece local_piece(const Slot& slot, Size samples, const MeshShape& mesh, Size rank,
+                  std::optional<std::size_t> whole_along = {}) {
   Piece piece{Shape(slot.shape.size(), 0), slot.shape};
   piece.extent[0] = samples;
   const AxisSet whole = whole_along ? AxisSet{*whole_along} : AxisSet();
   for (const Cut& cut : slot.cuts)
     if ((cut.axes & (slot.sample_axes | whole)).empty()) apply(cut, piece, mesh, rank);
-  return std::move(piece.extent);
+  return piece;
+}
+
+}  // namespace
+
+Shape local_shape(const Slot& slot, Size samples, const MeshShape& mesh, Size rank,
+                  std::optional<std::size_t> whole_along) {
+  return local_piece(slot, samples, mesh, rank, whole_along).extent;
+}
+
+Size offset_in_whole(const Slot& slot, Size samples, const MeshShape& mesh, Size rank) {
+  if (slot.piece_of == no_slot) return 0;
+  const Piece piece = local_piece(slot, samples, mesh, rank);
+  return piece.offset.front() * piece.extent.back();
 }
 
 MovedBlock moved_block(const Slot& from, const Slot& to, std::size_t axis, Size samples,

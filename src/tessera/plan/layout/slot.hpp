@@ -46,6 +46,8 @@ struct Slot {
 
   // Activations, their gradients and scratch lie in the frame: the stage's memory for one step.
   Size storage = -1;  ///< position in StagePlan::storages; several tensors may share one
+  /// The tensor of which this one is a run of rows, in its memory; no_slot: it is no piece.
+  SlotId piece_of = no_slot;
 
   bool in_frame() const { return storage >= 0; }
   Size positions() const { return shape.size() == 3 ? shape[1] : 1; }
@@ -55,6 +57,8 @@ struct Slot {
 /// tensor has `samples` samples (BatchSamples::in()). The axis `whole_along` splits nothing.
 Shape local_shape(const Slot& slot, Size samples, const MeshShape& mesh, Size rank,
                   std::optional<std::size_t> whole_along = {});
+/// Returns the elements before those of the rank in what it holds of Slot::piece_of.
+Size offset_in_whole(const Slot& slot, Size samples, const MeshShape& mesh, Size rank);
 
 /// The operand of redistribute_along() in a move along one axis: the block that the ranks along the
 /// axis hold together, and its placements.

@@ -35,7 +35,9 @@ struct Compute {
   SlotId output = no_slot;       ///< written forward; backward, no_slot unless it is read
   SlotId saved = no_slot;        ///< values for the backward pass, besides the output
   SlotId ring_sums = no_slot;    ///< unrounded sums of a layer in a ring
-  Size ring_part = -1;           ///< part of a layer in a ring; -1: the whole layer
+  /// Part of a layer in a ring; -1: the whole layer. Attention has parts of keys and values of
+  /// ranks of `context`, a product has pieces of rows of ranks of `model`.
+  Size ring_part = -1;
   bool operator==(const Compute&) const = default;
 };
 
@@ -93,12 +95,12 @@ struct Move {
   bool operator==(const Move&) const = default;
 };
 
-/// Sends a tensor to, or receives it from, another pipeline stage or a neighbour along `context`.
+/// Sends a tensor to, or receives it from, another pipeline stage or a neighbour in a ring.
 struct Message {
   bool sends = false;  ///< false: receives
   SlotId tensor = no_slot;
   AxisSet ranks{};  ///< the axis along which it goes
-  Size peer = -1;   ///< the other stage; -1: the next or the previous rank of `context`
+  Size peer = -1;   ///< the other stage; -1: the next or the previous rank of the ring
   Size tag = 0;     ///< the same for a tensor in every microbatch
   Phase phase = Phase::start;
   bool operator==(const Message&) const = default;
@@ -237,6 +239,10 @@ struct ListedAction {
 /// Returns what the passes of a layer have in common; nullptr for another action.
 inline const Compute* compute_of(const Action& action) {
   if (const auto* forward = std::get_if<Forward>(&action)) return forward;
+  return std::get_if<Backward>(&action);
+}
+inline Compute* compute_of(Action& action) {
+  if (auto* forward = std::get_if<Forward>(&action)) return forward;
   return std::get_if<Backward>(&action);
 }
 

@@ -148,22 +148,29 @@ class Dropping {
 
 }  // namespace
 
+std::pair<Backward, Backward> split_gradients(const Backward& all) {
+  Backward of_inputs = all, of_parameters = all;
+  of_parameters.gradients = Gradients::of_parameters;
+  of_parameters.output = no_slot;
+  std::fill(of_parameters.input_gradients.begin(), of_parameters.input_gradients.end(), no_slot);
+  of_inputs.gradients = Gradients::of_inputs;
+  std::fill(of_inputs.inputs.begin(), of_inputs.inputs.end(), no_slot);
+  return {std::move(of_inputs), std::move(of_parameters)};
+}
+
 void split_weight_gradients(const PlanInput& input, ChunkPass& chunk) {
   for (Action& action : std::exchange(chunk.backward, {})) {
-    chunk.backward.push_back(action);
-    auto* of_inputs = std::get_if<Backward>(&chunk.backward.back());
-    if (of_inputs == nullptr) continue;
-    const LayerSpec& layer = input.model.layers[of_inputs->layer];
+    const auto* all = std::get_if<Backward>(&action);
+    const LayerSpec* layer = all ? &input.model.layers[all->layer] : nullptr;
     // It pays only for matrix products. A layer tied to one on this stage must write its gradient
     // before that one adds to it.
-    if (!is_kernel(layer, 0) || (layer.tied_to >= 0 && !input.ties_stages())) continue;
-    Backward of_parameters = *of_inputs;
-    of_parameters.gradients = Gradients::of_parameters;
-    of_parameters.output = no_slot;
-    std::fill(of_parameters.input_gradients.begin(), of_parameters.input_gradients.end(), no_slot);
-    of_inputs->gradients = Gradients::of_inputs;
-    std::fill(of_inputs->inputs.begin(), of_inputs->inputs.end(), no_slot);
-    if (of_inputs->input_gradients == of_parameters.input_gradients) chunk.backward.pop_back();
+    if (!all || !is_kernel(*layer, 0) || (layer->tied_to >= 0 && !input.ties_stages())) {
+      chunk.backward.push_back(std::move(action));
+      continue;
+    }
+    auto [of_inputs, of_parameters] = split_gradients(*all);
+    if (of_inputs.input_gradients != of_parameters.input_gradients)
+      chunk.backward.push_back(std::move(of_inputs));
     chunk.backward.push_back(std::move(of_parameters));
   }
 }

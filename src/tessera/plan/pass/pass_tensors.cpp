@@ -172,11 +172,11 @@ SlotId PassTensors::add_shifted(SlotId keys, TensorRole role, Size shift) {
   return id;
 }
 
-void PassTensors::pass_on(SlotId from, SlotId to, Phase phase) {
+void PassTensors::pass_on(SlotId from, SlotId to, Phase phase, std::string_view axis) {
   for (const bool sends : {false, true})
     emit(Message{.sends = sends,
                  .tensor = sends ? from : to,
-                 .ranks = input_.mesh.axes_named({"context"}),
+                 .ranks = input_.mesh.axes_named({axis}),
                  .tag = to,
                  .phase = phase});
 }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -86,9 +87,9 @@ class PassTensors {
   /// Adds a slot like that of keys and values, for those of the rank `shift` places before or, with
   /// the role `gradient`, for their gradients in the state type.
   SlotId add_shifted(SlotId keys, TensorRole role, Size shift);
-  /// Emits the start or the finish of the messages by which `from` goes to the next rank of
-  /// `context`, and `to` comes from the one before.
-  void pass_on(SlotId from, SlotId to, Phase phase);
+  /// Emits the start or the finish of the messages by which `from` goes to the next rank of an
+  /// axis, and `to` comes from the one before.
+  void pass_on(SlotId from, SlotId to, Phase phase, std::string_view axis = "context");
   /// Emits the addition of `from` to `to` or, without `adds`, a copy or conversion.
   void accumulate(SlotId from, SlotId to, bool adds) { emit(Accumulate{from, to, adds}); }
 

@@ -1,10 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-// Passes over the naive list of a chunk. Each does one thing, and none changes a bit of a step.
+// Passes over the naive list of a chunk. Each does one thing. Only stream_moves() changes bits of a
+// step: it adds in another order.
 #pragma once
+
+#include <utility>
 
 #include <tessera/plan/pass/naive_pass.hpp>
 
 namespace tessera::detail {
+
+/// Returns the gradients of inputs and those of parameters as two passes of a layer.
+std::pair<Backward, Backward> split_gradients(const Backward& all);
 
 /// Splits the backward pass of layers with products into the gradients of inputs and, right behind
 /// them, the gradients of parameters.
@@ -19,6 +25,11 @@ void drop_tensors(const PlanInput& input, NaivePass& pass, Range layers, bool dr
 /// Leaves out copies of gradients that are not read again, and lets layers add to a gradient, where
 /// their kernels can, in place of an addition behind them.
 void join_gradients(const PlanInput& input, ChunkPass& chunk, const std::vector<Slot>& slots);
+
+/// Cuts moves of rows along `model` beside a product, and the product, into a piece for each rank:
+/// while messages round the ring of ranks move a piece, ranks compute another one. A product may
+/// read gathered rows, or make terms whose sums are scattered to rows (Wang et al. 2023).
+void stream_moves(const PlanInput& input, PassTensors& tensors);
 
 /// Gives each slot its storage, and leaves out slots that no action uses. With `in_place`, outputs,
 /// sums over ranks and gradients replace a tensor that is not read again.

@@ -36,10 +36,12 @@ void for_each_use(ChunkPass& chunk, const Visit& visit) {
 constexpr Size forward_begin = 1;
 Size backward_begin(const ChunkPass& chunk) { return static_cast<Size>(chunk.forward.size()) + 3; }
 
-/// Returns the positions from the first to the last use of each slot in a chunk.
-std::vector<Range> lifetimes(ChunkPass& chunk, std::size_t slots) {
-  std::vector<Range> alive(slots);
+/// Returns the positions from the first to the last use of each slot, or of a piece of it, in a
+/// chunk.
+std::vector<Range> lifetimes(ChunkPass& chunk, const std::vector<Slot>& slots) {
+  std::vector<Range> alive(slots.size());
   for_each_use(chunk, [&](SlotId id, Size at) {
+    if (slots[id].piece_of != no_slot) id = slots[id].piece_of;
     if (alive[id].count == 0) alive[id].begin = at;
     alive[id].count = at + 1 - alive[id].begin;
   });
@@ -55,9 +57,9 @@ bool adds_itself(const PlanInput& input, const std::vector<Action>& before, cons
 }
 
 /// Sets `memory`, the slot whose memory each slot of the chunk has.
-void replace_in_place(const PlanInput& input, ChunkPass& chunk, const PassTensors& tensors,
+void replace_in_place(const PlanInput& input, ChunkPass& chunk, PassTensors& tensors,
                       std::vector<SlotId>& memory) {
-  const std::vector<Range> alive = lifetimes(chunk, memory.size());
+  const std::vector<Range> alive = lifetimes(chunk, tensors.plan().slots);
   const auto replaces = [&](SlotId to, SlotId from, Size at) {
     const Slot &before = tensors.slot(from), &after = tensors.slot(to);
     if (before.role == TensorRole::batch || alive[from].end() != at + 1 ||
@@ -93,7 +95,7 @@ void replace_in_place(const PlanInput& input, ChunkPass& chunk, const PassTensor
 }  // namespace
 
 void join_gradients(const PlanInput& input, ChunkPass& chunk, const std::vector<Slot>& slots) {
-  std::vector<Range> alive = lifetimes(chunk, slots.size());
+  std::vector<Range> alive = lifetimes(chunk, slots);
   std::vector<SlotId> joined(slots.size());  // the slot in place of each
   std::iota(joined.begin(), joined.end(), SlotId{0});
   Size at = backward_begin(chunk);
@@ -129,21 +131,25 @@ void assign_storages(const PlanInput& input, PassTensors& tensors, bool in_place
   std::vector<SlotId> number(plan.slots.size(), no_slot);
   std::vector<Slot> slots;
   std::map<SlotId, Size> storage_of;  // by the slot whose memory it is
-  const auto renumbered = [&](SlotId id) {
+  const auto renumbered = [&](SlotId id, const auto& again) -> SlotId {
     if (number[id] != no_slot) return number[id];
-    Slot& slot = slots.emplace_back(plan.slots[id]);
-    if (slot.role != TensorRole::batch) {
+    Slot slot = plan.slots[id];
+    if (slot.piece_of != no_slot) {
+      slot.piece_of = again(slot.piece_of, again);
+      slot.storage = slots[slot.piece_of].storage;
+    } else if (slot.role != TensorRole::batch) {
       const auto [storage, is_new] =
           storage_of.try_emplace(memory[id], static_cast<Size>(plan.storages.size()));
       if (is_new) plan.storages.push_back({tensors.bytes_of(slot)});
       slot.storage = storage->second;
     }
+    slots.push_back(std::move(slot));
     return number[id] = static_cast<SlotId>(slots.size()) - 1;
   };
-  renumbered(slot_of_x);
-  renumbered(slot_of_y);
+  renumbered(slot_of_x, renumbered);
+  renumbered(slot_of_y, renumbered);
   for (ChunkPass& chunk : plan.chunks)
-    for_each_use(chunk, [&](SlotId& id, Size) { id = renumbered(id); });
+    for_each_use(chunk, [&](SlotId& id, Size) { id = renumbered(id, renumbered); });
   plan.slots = std::move(slots);
 }
 
