@@ -52,19 +52,26 @@ TEST(Muon, TrainsLikeOneRankInEveryLayout) {
   });
 }
 
-TEST(Muon, PlansTheFlopsOfAllRanks) {
+TEST(Muon, PlansTheFlopsOfAllRanksAndDividesThem) {
   for_layouts(small_mlp(MuonScale::original), [](const Experiment& setup) {
     const Config config{setup.model, setup.data, setup.training, {}};
     const Plan plan = make_plan(
         plan_input(config, resolve_mesh(config, Communicator::world().size()), DeviceTraits{}));
     double flops = 0;
+    std::vector<Size> matrices(static_cast<std::size_t>(plan.input.mesh.num_ranks()));
     for (Size rank = 0; rank < plan.input.mesh.num_ranks(); ++rank) {
       const ParameterLayout& layout = plan.stage(rank).parameters;
       for (std::size_t b = 0; b < layout.buckets.size(); ++b)
-        for (const Size p : plan_matrices(plan, static_cast<Size>(b), rank).matrices)
+        for (const Size p : plan_matrices(plan, static_cast<Size>(b), rank).matrices) {
           flops += newton_schulz_flops(layout.parameters[p].shape);
+          ++matrices[rank];
+        }
     }
     EXPECT_EQ(plan.orthogonalization, flops);
+    // FSDP has a bucket for each matrix.
+    const auto [least, most] = std::minmax_element(matrices.begin(), matrices.end());
+    if (row_of(plan.input.strategy).shards.parameters && !plan.input.has_stages())
+      EXPECT_LE(*most - *least, 1);
   });
 }
 

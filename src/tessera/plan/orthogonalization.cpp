@@ -19,10 +19,9 @@ MatricesPlan plan_matrices(const Plan& plan, Size bucket, Size rank) {
   const bool exchanges = plan.input.muon_layout == MuonLayout::exchange && ranks > 1;
   if (exchanges) {
     held.assign(static_cast<std::size_t>(ranks), {});
-    const std::vector<Size> owners = owners_of(layout, bucket, mesh);
-    for (std::size_t p = 0; p < owners.size(); ++p) {
+    for (std::size_t p = 0; p < of.owners.size(); ++p) {
       const Range place = layout.parameters[first + static_cast<Size>(p)].place;
-      Range& of_owner = held[owners[p]];
+      Range& of_owner = held[of.owners[p]];
       of_owner = {of_owner.count == 0 ? place.begin : of_owner.begin, of_owner.count + place.count};
     }
   }

@@ -160,13 +160,30 @@ void fill_buckets(ParameterLayout& plan, const PlanInput& input,
   std::reverse(plan.buckets.begin(), plan.buckets.end());
 }
 
+/// Returns BucketPlan::owners, beginning with `first` if there are enough ranks from it on.
+std::vector<Size> choose_owners(const ParameterLayout& plan, Range parameters, Size ranks,
+                                Size first) {
+  std::vector<double> middles;
+  double flops = 0;
+  for (Size p = parameters.begin; p < parameters.end(); ++p) {
+    const ParameterPlan& parameter = plan.parameters[p];
+    const double own = parameter.is_matrix ? newton_schulz_flops(parameter.shape) : 0;
+    middles.push_back(flops + own / 2);
+    flops += own;
+  }
+  const auto parts = static_cast<double>(ranks);
+  std::vector<Size> owners;
+  for (const double middle : middles)
+    owners.push_back(static_cast<Size>(std::min(parts * middle / flops, parts - 1)));
+  const Size unused = owners.front(), begin = owners.back() - unused + first < ranks ? first : 0;
+  for (Size& owner : owners) owner += begin - unused;
+  return owners;
+}
+
 /// Pads the places of a bucket's parameters, so that the balanced shares of ranks begin where the
-/// parameters of their owners do.
-void pad_for_owners(ParameterLayout& plan, Size b, const MeshShape& mesh) {
-  BucketPlan& bucket = plan.buckets[b];
-  const std::vector<Size> owners = owners_of(plan, b, mesh);
-  ParameterPlan* const first = &plan.parameters[plan.units[bucket.units.begin].parameters.begin];
-  const Size ranks = mesh.group_size(bucket.shares.axes);
+/// parameters of their owners do. Returns the place of the first one.
+Size pad_for_owners(BucketPlan& bucket, ParameterPlan* first, Size ranks) {
+  const std::vector<Size>& owners = bucket.owners;
   std::vector<Size> elements(static_cast<std::size_t>(ranks));
   for (std::size_t p = 0; p < owners.size(); ++p) elements[owners[p]] += first[p].place.count;
   const Size share = *std::max_element(elements.begin(), elements.end());
@@ -174,16 +191,25 @@ void pad_for_owners(ParameterLayout& plan, Size b, const MeshShape& mesh) {
     if (const Size next = p + 1 < owners.size() ? owners[p + 1] : ranks; next > owners[p])
       first[p].place.count += (next - owners[p]) * share - elements[owners[p]];
   bucket.elements = ranks * share;
+  return owners.front() * share;
 }
 
 /// Places units and parameters in their buckets, one after the other.
 void place(ParameterLayout& plan, const PlanInput& input) {
+  Size owner = 0;
   for (Size b = 0; b < static_cast<Size>(plan.buckets.size()); ++b) {
     BucketPlan& bucket = plan.buckets[b];
-    if (input.muon_layout == MuonLayout::owner && any_parameter(plan, bucket.units, is_matrix))
-      pad_for_owners(plan, b, input.mesh);
+    const Range units = bucket.units;
     Size at = 0;
-    const Range units = plan.buckets[b].units;
+    if (input.muon_layout != MuonLayout::gather && any_parameter(plan, units, is_matrix)) {
+      const Size ranks = input.mesh.group_size(bucket.shares.axes);
+      const Size begin = plan.units[units.begin].parameters.begin;
+      const Range parameters{begin, plan.units[units.end() - 1].parameters.end() - begin};
+      bucket.owners = choose_owners(plan, parameters, ranks, owner);
+      owner = (bucket.owners.back() + 1) % ranks;
+      if (input.muon_layout == MuonLayout::owner)
+        at = pad_for_owners(bucket, &plan.parameters[begin], ranks);
+    }
     for (Size u = units.begin; u < units.end(); ++u) {
       UnitPlan& unit = plan.units[u];
       unit.bucket = b;
@@ -284,27 +310,6 @@ bool is_orthogonalized(const PlanInput& input, Size layer, std::size_t parameter
   return input.orthogonalizes && layers[layer].parameters[parameter].shape.size() == 2 &&
          is_kernel(layers[layer], parameter) &&
          std::any_of(layers.begin() + layer + 1, layers.end(), has_kernel);
-}
-
-std::vector<Size> owners_of(const ParameterLayout& layout, Size bucket, const MeshShape& mesh) {
-  const BucketPlan& of = layout.buckets[bucket];
-  const Size first = layout.units[of.units.begin].parameters.begin,
-             end = layout.units[of.units.end() - 1].parameters.end();
-  std::vector<double> middles;
-  double flops = 0;
-  for (Size p = first; p < end; ++p) {
-    const ParameterPlan& parameter = layout.parameters[p];
-    const double own = parameter.is_matrix ? newton_schulz_flops(parameter.shape) : 0;
-    middles.push_back(flops + own / 2);
-    flops += own;
-  }
-  const auto ranks = static_cast<double>(mesh.group_size(of.shares.axes));
-  std::vector<Size> owners;
-  for (const double middle : middles)
-    owners.push_back(static_cast<Size>(std::min(ranks * middle / flops, ranks - 1)));
-  const Size before = owners.front();  // without owners of their own
-  for (Size& owner : owners) owner -= before;
-  return owners;
 }
 
 std::string name_of(const BucketPlan& bucket, const std::vector<UnitPlan>& units) {

@@ -80,6 +80,10 @@ struct BucketPlan {
   Size uses = 1;
   std::vector<Range> matrices{};  ///< places of those that are orthogonalized
   bool splits_matrices = false;   ///< `model` splits one of them
+  /// The coordinate along the axes of its shares of the rank that orthogonalizes each parameter,
+  /// with MuonLayout::owner and exchange: runs of parameters, balanced by FLOPs. A bucket begins
+  /// with the rank behind the last one of the bucket before, if there are enough ranks left.
+  std::vector<Size> owners{};
   Cuts cuts() const { return {shares, updates}; }
   /// Returns the axes over which that is sharded which a rank keeps.
   AxisSet axes(Held held) const {
@@ -204,10 +208,6 @@ struct StatePlan {
   /// gradients; {0, 0} if there are none.
   Range owned_gradients(Size bucket, Range part) const;
 };
-
-/// Returns the coordinate along the axes of its shares of the rank that orthogonalizes each
-/// parameter of a bucket with MuonLayout::owner or exchange: runs of parameters, balanced by FLOPs.
-std::vector<Size> owners_of(const ParameterLayout& layout, Size bucket, const MeshShape& mesh);
 
 /// Makes the plan of a rank. Rank 0 has the largest shares, the last rank of the mesh the smallest.
 StatePlan plan_state(const PlanInput& input, const std::vector<BucketPlan>& buckets, Size rank);
