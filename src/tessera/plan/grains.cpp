@@ -177,7 +177,7 @@ LayerBlocks layer_blocks(const PlanInput& input, const LayerSpec& layer,
     if (!layer.kind->sums_in_blocks || columns.blocks == 0 || !may_split(input, layer, d))
       return {};
     const Size part = columns.parts > 1 ? input.mesh.coordinate(rank, "model") : 0;
-    return {columns.units, columns.blocks, columns.blocks_of(part), 1, columns.unit};
+    return {columns.units, columns.blocks, columns.blocks_of(part), columns.unit};
   };
   return {own(0), own(1)};
 }

@@ -27,7 +27,8 @@ inline __m256d multiply_add(__m256d a, __m256d b, __m256d c) { return _mm256_fma
 template <class T>
 struct Lanes {
   typedef T V __attribute__((vector_size(vector_bytes)));
-  typedef T At __attribute__((vector_size(vector_bytes), aligned(sizeof(T)), may_alias));
+  typedef T At __attribute__((vector_size(vector_bytes), aligned(2), may_alias));
+  typedef T One __attribute__((aligned(2), may_alias));
   static constexpr Size count = vector_bytes / sizeof(T);
 };
 
@@ -100,23 +101,25 @@ void transpose_square(typename Lanes<T>::V (&rows)[Lanes<T>::count]) {
 }
 
 template <class T>
-void transpose(const T* from, Size next, Size columns, Size terms, T* to) {
+void transpose(const T* from, Size next, Size columns, Size terms, T* to, Size to_next) {
   using At = typename Lanes<T>::At;
+  using One = typename Lanes<T>::One;
+  const auto at = [=](Size j, Size t) {
+    return reinterpret_cast<const char*>(from + t) + j * next;
+  };
   constexpr Size lanes = Lanes<T>::count;
   for (Size t = 0; t < terms; t += lanes)
     for (Size j = 0; j < columns; j += lanes) {
-      const T* const first = from + j * next + t;
-      T* const out = to + t * tile_columns<T> + j;
+      T* const out = to + t * to_next + j;
       if (j + lanes <= columns && t + lanes <= terms) {
         typename Lanes<T>::V rows[lanes];
-        for (Size r = 0; r < lanes; ++r) rows[r] = *reinterpret_cast<const At*>(first + r * next);
+        for (Size r = 0; r < lanes; ++r) rows[r] = *reinterpret_cast<const At*>(at(j + r, t));
         transpose_square<T>(rows);
-        for (Size r = 0; r < lanes; ++r)
-          *reinterpret_cast<At*>(out + r * tile_columns<T>) = rows[r];
+        for (Size r = 0; r < lanes; ++r) *reinterpret_cast<At*>(out + r * to_next) = rows[r];
       } else {
         for (Size r = 0; r < lanes && j + r < columns; ++r)
           for (Size l = 0; l < lanes && t + l < terms; ++l)
-            out[l * tile_columns<T> + r] = first[r * next + l];
+            out[l * to_next + r] = *reinterpret_cast<const One*>(at(j + r, t + l));
       }
     }
 }

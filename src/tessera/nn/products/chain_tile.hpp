@@ -5,8 +5,8 @@
 
 namespace tessera::detail {
 
-/// The tiles in which a host multiplies, on any processor: 12 rows of 128 bytes.
-inline constexpr Size tile_rows = 12;
+/// The tiles in which a host multiplies: some rows of 128 bytes.
+inline constexpr Size tile_rows = 12, most_tile_rows = 32;
 template <class T>
 inline constexpr Size tile_columns = 128 / sizeof(T);
 
@@ -29,9 +29,13 @@ struct ChainTile {
 template <class T>
 struct ChainKernels {
   void (*multiply)(const ChainTile<T>& tile);
-  /// Copies element (j, t) of `columns` rows, which lie `next` apart, to (t, j) of a panel of
-  /// `terms` rows of tile_columns elements.
-  void (*transpose)(const T* from, Size next, Size columns, Size terms, T* to);
+  /// Copies element (j, t) of `columns` rows, which lie `next` bytes apart, to (t, j) of a panel
+  /// whose `terms` rows lie `to_next` elements apart. Addresses are multiples of two bytes.
+  void (*transpose)(const T* from, Size next, Size columns, Size terms, T* to, Size to_next);
+  Size rows = tile_rows;  ///< of a tile
+  /// The kernel computes sums of BFloat16 (fixed_order.hpp). A term of a tile is two of them, in
+  /// the bits of a float, and the terms are a multiple of 16.
+  bool takes_pairs = false;
 };
 
 /// For the vectors of AVX2 with FMA, and of AVX-512; x86 only.
@@ -39,5 +43,9 @@ template <class T>
 ChainKernels<T> avx2_kernels();
 template <class T>
 ChainKernels<T> avx512_kernels();
+/// For AMX, beside AVX-512.
+ChainKernels<float> amx_kernels();
+/// Asks Linux for the tile registers. Returns false if this process may not use them.
+bool has_amx();
 
 }  // namespace tessera::detail

@@ -1,6 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <cfloat>
 #include <type_traits>
+
+#if defined(__x86_64__)
+#include <xmmintrin.h>
+#endif
 
 #include <tessera/base/error.hpp>
 #include <tessera/base/for_each.hpp>
@@ -15,6 +20,20 @@ KOKKOS_FORCEINLINE_FUNCTION void store_sum(Sum sum, Sum beta, C& c) {
   c = static_cast<C>(beta == 0 ? sum : sum + beta * static_cast<Sum>(c));
 }
 
+/// Sums of BFloat16 add the chains of the even and of the odd terms of so many terms.
+constexpr Size joined_terms = 32;
+
+KOKKOS_INLINE_FUNCTION float flushed(float x) {
+  return Kokkos::abs(x) < FLT_MIN ? Kokkos::copysign(0.0f, x) : x;
+}
+/// Processors that flush round first, as if exponents had no limit: half a unit below FLT_MIN is
+/// too small. For products of BFloat16, the sum in double tells.
+KOKKOS_INLINE_FUNCTION float flushed_multiply_add(float a, float b, float sum) {
+  const double exact = double(a) * double(b) + double(sum);
+  return Kokkos::abs(exact) < FLT_MIN * (1 - 0x1p-25) ? Kokkos::copysign(0.0f, float(exact))
+                                                      : Kokkos::fma(a, b, sum);
+}
+
 /// Computes an element of C.
 template <class T, class C>
 struct OneElement {
@@ -26,10 +45,19 @@ struct OneElement {
     Sum nodes[32], sum = -Sum(0);
     for (Size block = 0; block < p.sums.own.count; ++block) {
       const Range terms = p.sums.terms(block);
+      Sum chains[2] = {0, 0};
       sum = 0;
-      for (Size t = 0; t < p.sums.outer * terms.count; ++t) {
-        const Size k = t / terms.count * p.sums.run() + terms.begin + t % terms.count;
-        sum = Kokkos::fma(widened(*p.a.at(i, k), p.rounds), widened(*p.b.at(k, j), p.rounds), sum);
+      for (Size t = 0; t < terms.count; ++t) {
+        const Sum a = widened(*p.a.at(i, terms.begin + t), p.rounds),
+                  b = widened(*p.b.at(terms.begin + t, j), p.rounds);
+        if constexpr (std::is_same_v<T, BFloat16>) {
+          chains[t % 2] = flushed_multiply_add(flushed(a), flushed(b), chains[t % 2]);
+          if ((t + 1) % joined_terms != 0 && t + 1 < terms.count) continue;
+          sum = flushed(sum + flushed(chains[0] + chains[1]));
+          chains[0] = chains[1] = 0;
+        } else {
+          sum = Kokkos::fma(a, b, sum);
+        }
       }
       Size level = 0;
       for (; (block >> level & 1) != 0; ++level) sum = nodes[level] + sum;
@@ -93,29 +121,37 @@ class InTiles {
 
   void multiply_block(Range rows, Range columns, Size block) const {
     const Range of = p_.sums.terms(block);
-    const Size in_run = (of.count + fixed_order_terms - 1) / fixed_order_terms,
-               passes = p_.sums.outer * in_run;
-    if (passes == 0) multiply({rows, columns, {0, 0}, block, true, true});
-    for (Size i = 0; i < passes; ++i) {
-      const Size before = i % in_run * fixed_order_terms;
-      const Range terms{i / in_run * p_.sums.run() + of.begin + before,
-                        std::min(fixed_order_terms, of.count - before)};
-      multiply({rows, columns, terms, block, i == 0, i + 1 == passes});
-    }
+    Size done = 0;
+    do {
+      const Range terms{of.begin + done, std::min(fixed_order_terms, of.count - done)};
+      const bool is_first = done == 0;
+      done += terms.count;
+      multiply({rows, columns, terms, block, is_first, done == of.count});
+    } while (done < of.count);
   }
 
   void multiply(const Pass& pass) const {
     const Size rows = pass.rows.count, columns = pass.columns.count, terms = pass.terms.count,
-               across = (columns + width - 1) / width, down = (rows + tile_rows - 1) / tile_rows;
+               across = (columns + width - 1) / width,
+               down = (rows + kernels_.rows - 1) / kernels_.rows;
     for_parts("tessera::product_columns"_label, across, terms * columns,
               [&](Size j) { copy_columns(pass, j * width); });
-    if (converts())
+    if (kernels_.takes_pairs)
+      for_parts("tessera::product_rows"_label, down, terms * rows, [&](Size i) {
+        if constexpr (std::is_same_v<T, BFloat16>) pack_rows(pass, i * kernels_.rows);
+      });
+    else if (converts())
       for_parts("tessera::product_rows"_label, p_.a.column == 1 ? rows : terms, terms * rows,
                 [&](Size i) { copy_row(pass, i); });
     for_parts("tessera::product_tiles"_label, across * down, terms * rows * columns / 64,
               [&](Size tile) { multiply_tile(pass, tile, across, down); });
   }
 
+  /// Returns the terms of kernels.
+  Size packed(Size terms) const {
+    return kernels_.takes_pairs ? (terms + joined_terms - 1) / joined_terms * (joined_terms / 2)
+                                : terms;
+  }
   bool converts() const { return !std::is_same_v<T, Sum> || p_.rounds; }
   /// Returns true if kernels read these columns of B where they lie, because a copy takes longer.
   bool in_place(const Pass& pass, Size column) const {
@@ -129,18 +165,57 @@ class InTiles {
     const Size terms = pass.terms.count, count = std::min(width, pass.columns.count - column),
                row = p_.b.row, next = p_.b.column;
     const T* const from = p_.b.at(pass.terms.begin, pass.columns.begin + column);
-    Sum* const to = right_ + column * terms;
-    const bool rounds = p_.rounds;
+    Sum* const to = right_ + column * packed(terms);
+    if constexpr (std::is_same_v<T, BFloat16>)
+      if (kernels_.takes_pairs) return pack(from, row, next, count, terms, T(0.0f), to);
     if (count < width) std::fill_n(to, terms * width, Sum(0));
     if constexpr (std::is_same_v<T, Sum>)
-      if (row == 1 && !rounds) return kernels_.transpose(from, next, count, terms, to);
-    const auto copy = [=](Size columns_of, Size distance) {
-      for (Size t = 0; t < terms; ++t)
-        for (Size j = 0; j < columns_of; ++j)
-          to[t * width + j] = widened(from[t * row + j * distance], rounds);
+      if (row == 1 && !p_.rounds)
+        return kernels_.transpose(from, next * Size(sizeof(T)), count, terms, to, width);
+    copy_panel(from, row, next, count, terms, to,
+               [rounds = p_.rounds](const T* x) { return widened(*x, rounds); });
+  }
+  /// Copies f(element) of `count` columns.
+  template <class F>
+  static void copy_panel(const T* from, Size row, Size next, Size count, Size rows, Sum* to, F f) {
+    const auto copy = [=](Size columns, Size distance) {
+      for (Size t = 0; t < rows; ++t)
+        for (Size j = 0; j < columns; ++j) to[t * width + j] = f(from + t * row + j * distance);
     };
-    if (next == 1 && count == width) return copy(width, 1);
-    copy(count, next);
+    next == 1 && count == width ? copy(width, 1) : copy(count, next);
+  }
+  /// Copies pairs of terms of the columns of a tile, and `end` behind the last term.
+  void pack(const T* from, Size row, Size next, Size count, Size terms, T end, Sum* to) const {
+    const auto pair = [](T even, T odd) {
+      return float_of_bits(bits_of_float(even) >> 16 | (bits_of_float(odd) & 0xffff0000u));
+    };
+    if (count < width || terms % joined_terms != 0)
+      std::fill_n(to, packed(terms) * width, pair(end, end));
+    if (row == 1)
+      kernels_.transpose(reinterpret_cast<const Sum*>(from), next * Size(sizeof(T)), count,
+                         terms / 2, to, width);
+    else
+      copy_panel(from, 2 * row, next, count, terms / 2, to,
+                 [=](const T* x) { return pair(x[0], x[row]); });
+    copy_panel(from + (terms - 1) * row, row, next, count, terms % 2, to + terms / 2 * width,
+               [=](const T* x) { return pair(*x, end); });
+  }
+  /// Copies pairs of terms of the rows of a tile, and behind the last term -0: a product with 0 is
+  /// then -0, which changes no chain.
+  void pack_rows(const Pass& pass, Size row) const {
+    const Size terms = pass.terms.count, pairs = packed(terms),
+               count = std::min(kernels_.rows, pass.rows.count - row);
+    const T* const from = p_.a.at(pass.rows.begin + row, pass.terms.begin);
+    Sum* const to = left_ + row * pairs;
+    if (p_.a.column != 1) {
+      Sum panel[fixed_order_terms / 2 * width];
+      pack(from, p_.a.column, p_.a.row, count, terms, T(-0.0f), panel);
+      return kernels_.transpose(panel, width * Size(sizeof(Sum)), pairs, count, to, pairs);
+    }
+    for (Size i = 0; i < count; ++i) {
+      T* const end = std::copy_n(from + i * p_.a.row, terms, reinterpret_cast<T*>(to + i * pairs));
+      std::fill_n(end, 2 * pairs - terms, T(-0.0f));
+    }
   }
   /// Copies a row of A as it is stored.
   void copy_row(const Pass& pass, Size i) const {
@@ -153,16 +228,17 @@ class InTiles {
 
   /// Adds the terms of a pass to a tile. Then joins its blocks and stores it, if they are complete.
   void multiply_tile(const Pass& pass, Size number, Size across, Size down) const {
-    const Size column = number / down * width, row = number % down * tile_rows,
-               terms = pass.terms.count, rows = std::min(tile_rows, pass.rows.count - row),
+    const Size column = number / down * width, row = number % down * kernels_.rows,
+               terms = packed(pass.terms.count),
+               rows = std::min(kernels_.rows, pass.rows.count - row),
                columns = std::min(width, pass.columns.count - column);
     const auto node = [&](Size row) {
-      return result_ + (row * across * down + number) * tile_rows * width;
+      return result_ + (row * across * down + number) * kernels_.rows * width;
     };
     // A tile that one pass completes stays in the first cache.
-    Sum whole[tile_rows * width];
+    Sum whole[most_tile_rows * width];
     const bool in_one_pass = pass.is_first && pass.is_last && p_.sums.own.count == 1;
-    const bool straight = p_.a.column == 1;
+    const bool straight = p_.a.column == 1 || kernels_.takes_pairs;
     ChainTile<Sum> tile{left_,
                         straight ? terms : 1,
                         straight ? 1 : pass.rows.count,
@@ -181,7 +257,7 @@ class InTiles {
         tile.b = p_.b.at(pass.terms.begin, pass.columns.begin + column), tile.b_term = p_.b.row;
     }
     tile.a += row * tile.a_row;
-    kernels_.multiply(tile);
+    add_terms(tile);
     if (!pass.is_last) return;
     join_rows(0, {pass.block, 1}, [&](Size lower, Size upper) {
       for (Size r = 0; r < rows; ++r)
@@ -199,6 +275,30 @@ class InTiles {
     }
   }
 
+  void add_terms(const ChainTile<Sum>& tile) const {
+    if (!std::is_same_v<T, BFloat16> || kernels_.takes_pairs) return kernels_.multiply(tile);
+#if defined(__x86_64__) && !defined(__CUDACC__)
+    const unsigned mode = _mm_getcsr();
+    _mm_setcsr(mode | 0x8040u);  // subnormal operands and results are zeros
+    Sum chains[2][tile_rows * width];
+    if (!tile.continues) std::fill_n(tile.sums, tile.rows * width, Sum(0));
+    for (Size t = 0; t < tile.terms; t += joined_terms) {
+      for (const Size odd : {0, 1}) {
+        ChainTile<Sum> half = tile;
+        half.a += (t + odd) * tile.a_term, half.a_term *= 2;
+        half.b += (t + odd) * tile.b_term, half.b_term *= 2;
+        half.terms = (std::min(joined_terms, tile.terms - t) + 1 - odd) / 2;
+        half.sums = chains[odd], half.continues = false;
+        kernels_.multiply(half);
+      }
+      for (Size r = 0; r < tile.rows; ++r)
+        for (Size j = r * width; j < r * width + tile.columns; ++j)
+          tile.sums[j] += chains[0][j] + chains[1][j];
+    }
+    _mm_setcsr(mode);
+#endif
+  }
+
   FixedOrderProduct<T, C> p_;
   ChainKernels<Sum> kernels_;
   Sum *left_, *right_, *result_;
@@ -211,12 +311,16 @@ void check(bool is_right, const char* what) {
 }  // namespace
 
 template <class T>
-std::vector<ChainKernels<T>> chain_kernels() {
-  std::vector<ChainKernels<T>> kernels;
+std::vector<ChainKernels<StateOf<T>>> chain_kernels() {
+  using Sum = StateOf<T>;
+  std::vector<ChainKernels<Sum>> kernels;
 #if defined(__x86_64__) && !defined(__CUDACC__)
-  if (on_host && __builtin_cpu_supports("avx512f")) kernels.push_back(avx512_kernels<T>());
+  const bool has_avx512 = on_host && __builtin_cpu_supports("avx512f");
+  if constexpr (std::is_same_v<T, BFloat16>)
+    if (has_avx512 && has_amx()) kernels.push_back(amx_kernels());
+  if (has_avx512) kernels.push_back(avx512_kernels<Sum>());
   if (on_host && __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"))
-    kernels.push_back(avx2_kernels<T>());
+    kernels.push_back(avx2_kernels<Sum>());
 #endif
   kernels.push_back({});
   return kernels;
@@ -230,7 +334,7 @@ void multiply_in_order(const FixedOrderProduct<T, C>& product,
   if (p.sums.n == 0) p.sums = {.n = p.k};
   const Size own = p.sums.own.count, elements = p.m * p.n;
   check(own == 0 || is_power_of_two(own), "the blocks of a sum are no power of two");
-  check(p.k == p.sums.outer * p.sums.run(), "the sums are not those of the blocks");
+  check(p.k == p.sums.terms(), "the sums are not those of the blocks");
   if (elements == 0) return;
   if constexpr (on_host)
     if (kernels.multiply != nullptr && own > 0) {
@@ -250,7 +354,9 @@ void multiply_in_order(const FixedOrderProduct<T, C>& product,
                                   const Vector<StateOf<T>>&);
 TESSERA_FOR_PRODUCT_TYPES(TESSERA_INSTANTIATE)
 #undef TESSERA_INSTANTIATE
-template std::vector<ChainKernels<float>> chain_kernels();
-template std::vector<ChainKernels<double>> chain_kernels();
+template std::vector<ChainKernels<float>> chain_kernels<float>();
+template std::vector<ChainKernels<double>> chain_kernels<double>();
+template std::vector<ChainKernels<float>> chain_kernels<BFloat16>();
+template std::vector<ChainKernels<float>> chain_kernels<Float16>();
 
 }  // namespace tessera::detail

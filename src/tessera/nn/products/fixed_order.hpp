@@ -7,9 +7,12 @@
 #include <tessera/nn/products/chain_tile.hpp>
 #include <tessera/nn/products/gemm.hpp>
 
-/// Products whose bits depend on the operands and the order of the sums alone. An element of C is
-/// one chain of fused multiply-adds over k in ascending order, begun with 0, or the sum of such
-/// chains over blocks of k in a tree; then beta C is added.
+/// Products whose bits depend on the operands and the order of the sums alone. An element of C is a
+/// sum over k in ascending order, begun with 0, or such sums over blocks of k added in a tree; then
+/// beta C is added. A sum is one chain of fused multiply-adds, but for BFloat16 as the instruction
+/// TDPBF16PS of Intel's AMX adds: sum = sum + (even + odd) for each 32 terms, where even and odd
+/// are chains, begun with 0, over the terms of even and odd number. There, subnormal operands and
+/// results count as zeros of their sign.
 namespace tessera::detail {
 
 /// Element (i, j) of op(X) lies at data[i * row + j * column].
@@ -46,10 +49,10 @@ KOKKOS_FORCEINLINE_FUNCTION StateOf<T> widened(T x, bool rounds) {
   return sum;
 }
 
-/// Returns the kernels that this processor can run, the fastest first. Those at the end are null
-/// and stand for one element after another. Devices have no others.
+/// Returns the kernels that this processor can run for operands of type T, the fastest first. Those
+/// at the end are null and stand for one element after another. Devices have no others.
 template <class T>
-std::vector<ChainKernels<T>> chain_kernels();
+std::vector<ChainKernels<StateOf<T>>> chain_kernels();
 
 /// The memory is that of fixed_order_scratch(). Throws Error (usage) if the blocks are not those of
 /// k, or if there is too little memory.

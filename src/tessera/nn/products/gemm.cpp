@@ -188,7 +188,7 @@ void Gemm<T>::multiply_batch(Trans trans_a, Trans trans_b, const Matrix<const T>
                detail::moved(c, i * batch.c));
   };
   if (fixed_order_) {
-    static const detail::ChainKernels<Sum> fastest = detail::chain_kernels<Sum>().front();
+    static const detail::ChainKernels<Sum> fastest = detail::chain_kernels<T>().front();
     return for_batch([&](const auto& x, const auto& y, const auto& z) {
       detail::multiply_in_order<T, C>(
           {out.rows, out.cols, op_a.cols, operand(trans_a, x), operand(trans_b, y),
