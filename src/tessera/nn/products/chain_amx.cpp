@@ -29,17 +29,18 @@ void set_shapes() {
     asm volatile("ldtilecfg %0" : : "m"(shapes));
 }
 
-/// Also computes the rows and columns behind the last ones, for which panels have room.
+/// Also computes the rows and columns of a register behind the last ones: panels have room.
 void multiply_pairs(const ChainTile<float>& tile) {
   constexpr Size width = tile_columns<float>, row = width * sizeof(float);
   const Size a_row = tile.a_row * static_cast<Size>(sizeof(float));
-  float *const sums = tile.sums, *const below = sums + side * width;
+  const bool has_second = tile.columns > side, has_lower = tile.rows > side;
+  float *const sums = tile.sums, *const lower = sums + side * width;
   set_shapes();
   if (tile.continues) {
     _tile_loadd(0, sums, row);
     _tile_loadd(1, sums + side, row);
-    _tile_loadd(2, below, row);
-    _tile_loadd(3, below + side, row);
+    _tile_loadd(2, lower, row);
+    _tile_loadd(3, lower + side, row);
   } else {
     _tile_zero(0);
     _tile_zero(1);
@@ -49,18 +50,19 @@ void multiply_pairs(const ChainTile<float>& tile) {
   for (Size t = 0; t < tile.terms; t += side) {
     const float *const a = tile.a + t, *const b = tile.b + t * width;
     _tile_loadd(4, a, a_row);
-    _tile_loadd(5, a + side * tile.a_row, a_row);
     _tile_loadd(6, b, row);
-    _tile_loadd(7, b + side, row);
     _tile_dpbf16ps(0, 4, 6);
-    _tile_dpbf16ps(1, 4, 7);
+    if (has_second) _tile_loadd(7, b + side, row);
+    if (has_second) _tile_dpbf16ps(1, 4, 7);
+    if (!has_lower) continue;
+    _tile_loadd(5, a + side * tile.a_row, a_row);
     _tile_dpbf16ps(2, 5, 6);
-    _tile_dpbf16ps(3, 5, 7);
+    if (has_second) _tile_dpbf16ps(3, 5, 7);
   }
   _tile_stored(0, sums, row);
-  _tile_stored(1, sums + side, row);
-  _tile_stored(2, below, row);
-  _tile_stored(3, below + side, row);
+  if (has_second) _tile_stored(1, sums + side, row);
+  if (has_lower) _tile_stored(2, lower, row);
+  if (has_lower && has_second) _tile_stored(3, lower + side, row);
 }
 
 }  // namespace
