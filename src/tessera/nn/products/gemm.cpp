@@ -188,12 +188,14 @@ void Gemm<T>::multiply_batch(Trans trans_a, Trans trans_b, const Matrix<const T>
                detail::moved(c, i * batch.c));
   };
   if (fixed_order_) {
-    static const detail::ChainKernels<Sum> fastest = detail::chain_kernels<T>().front();
+    static const std::vector<detail::ChainKernels<Sum>> kernels = detail::chain_kernels<T>();
+    constexpr Size few = 5000;  // tiles of AMX then take longer than vectors
+    const bool is_small = kernels[0].takes_pairs && out.rows * out.cols * op_a.cols < few;
     return for_batch([&](const auto& x, const auto& y, const auto& z) {
       detail::multiply_in_order<T, C>(
           {out.rows, out.cols, op_a.cols, operand(trans_a, x), operand(trans_b, y),
            operand(Trans::no, z), beta, is_tf32, sums},
-          fastest, left_, right_, result_);
+          kernels[is_small ? 1 : 0], left_, right_, result_);
     });
   }
   if (out.rows == 0 || out.cols == 0) return;
