@@ -3,7 +3,7 @@
 #include <cfloat>
 #include <type_traits>
 
-#if defined(__x86_64__)
+#if defined(__x86_64__) && !defined(__CUDACC__)
 #include <xmmintrin.h>
 #endif
 
