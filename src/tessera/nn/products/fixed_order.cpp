@@ -21,7 +21,7 @@ KOKKOS_FORCEINLINE_FUNCTION void store_sum(Sum sum, Sum beta, C& c) {
 }
 
 /// Sums of BFloat16 add the chains of the even and of the odd terms of so many terms.
-constexpr Size joined_terms = 32;
+constexpr Size amx_terms = 32;
 
 KOKKOS_INLINE_FUNCTION float flushed(float x) {
   return Kokkos::abs(x) < FLT_MIN ? Kokkos::copysign(0.0f, x) : x;
@@ -52,7 +52,7 @@ struct OneElement {
                   b = widened(*p.b.at(terms.begin + t, j), p.rounds);
         if constexpr (std::is_same_v<T, BFloat16>) {
           chains[t % 2] = flushed_multiply_add(flushed(a), flushed(b), chains[t % 2]);
-          if ((t + 1) % joined_terms != 0 && t + 1 < terms.count) continue;
+          if ((t + 1) % amx_terms != 0 && t + 1 < terms.count) continue;
           sum = flushed(sum + flushed(chains[0] + chains[1]));
           chains[0] = chains[1] = 0;
         } else {
@@ -149,8 +149,7 @@ class InTiles {
 
   /// Returns the terms of kernels.
   Size packed(Size terms) const {
-    return kernels_.takes_pairs ? (terms + joined_terms - 1) / joined_terms * (joined_terms / 2)
-                                : terms;
+    return kernels_.takes_pairs ? (terms + amx_terms - 1) / amx_terms * (amx_terms / 2) : terms;
   }
   bool converts() const { return !std::is_same_v<T, Sum> || p_.rounds; }
   /// Returns true if kernels read these columns of B where they lie, because a copy takes longer.
@@ -189,7 +188,7 @@ class InTiles {
     const auto pair = [](T even, T odd) {
       return float_of_bits(bits_of_float(even) >> 16 | (bits_of_float(odd) & 0xffff0000u));
     };
-    if (count < width || terms % joined_terms != 0)
+    if (count < width || terms % amx_terms != 0)
       std::fill_n(to, packed(terms) * width, pair(end, end));
     if (row == 1)
       kernels_.transpose(reinterpret_cast<const Sum*>(from), next * Size(sizeof(T)), count,
@@ -282,12 +281,12 @@ class InTiles {
     _mm_setcsr(mode | 0x8040u);  // subnormal operands and results are zeros
     Sum chains[2][tile_rows * width];
     if (!tile.continues) std::fill_n(tile.sums, tile.rows * width, Sum(0));
-    for (Size t = 0; t < tile.terms; t += joined_terms) {
+    for (Size t = 0; t < tile.terms; t += amx_terms) {
       for (const Size odd : {0, 1}) {
         ChainTile<Sum> half = tile;
         half.a += (t + odd) * tile.a_term, half.a_term *= 2;
         half.b += (t + odd) * tile.b_term, half.b_term *= 2;
-        half.terms = (std::min(joined_terms, tile.terms - t) + 1 - odd) / 2;
+        half.terms = (std::min(amx_terms, tile.terms - t) + 1 - odd) / 2;
         half.sums = chains[odd], half.continues = false;
         kernels_.multiply(half);
       }
