@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Checks and measures Tessera on one GPU in less than nine minutes, and writes gpu_check.json and gpu_check.log. A part that
-fails does not stop the others. Ends with 1 if a part has failed or has run out of time."""
+"""Checks and measures Tessera on one GPU, and writes gpu_check.json and gpu_check.log; both keep the parts of earlier runs. A
+part that fails does not stop the others, and says how to go on. Ends with 1 if a part has failed or has run out of time."""
 
 import argparse
 import concurrent.futures
@@ -36,7 +36,7 @@ class Kit:
         self.bin, self.out, self.small = options.bin.resolve(), options.output.resolve(), options.small
         self.inputs, self.peers = ROOT / "inputs", ROOT / "bench/peers/peers.py"
         self.out.mkdir(parents=True, exist_ok=True)
-        self.log = open(self.out / "gpu_check.log", "w", encoding="utf-8")
+        self.log = open(self.out / "gpu_check.log", "a", encoding="utf-8")
         self.lock, self.ends = threading.Lock(), {}  # ends: of the part that a thread runs
         self.env = {**os.environ, **dict.fromkeys(ON, "1"), **dict.fromkeys(NONE, "none"), "GTEST_COLOR": "no"}
         self.env["PATH"] += ":/usr/local/cuda/bin"
@@ -105,27 +105,44 @@ def run_part(kit, part, end, planted):
     kit.ends[threading.get_ident()] = min(begin + part.seconds, end)
     try:
         if end - begin < 2:
-            raise parts.Ended("no time is left for it", status="skipped")
+            raise parts.Ended(NO_TIME, status="skipped")
         if part.name == planted:
             raise parts.Ended("planted by --inject")
         row["result"] = part.work(kit)
     except Exception as why:  # whatever happened, the next part goes on
         row.update(status=getattr(why, "status", "failed"), reason=str(why) or repr(why), result=getattr(why, "partial", None))
     row["seconds"] = round(time.monotonic() - begin, 2)
-    print(f"{row['name']:<10} {row['status']:<8} {row['seconds']:6.1f} s  {row['reason'] or ''}", flush=True)
+    print(f"{row['name']:<16} {row['status']:<8} {row['seconds']:6.1f} s  {row['reason'] or ''}", flush=True)
+    if row["status"] in ("failed", "timeout"):
+        print(f"  next: read {kit.out / 'gpu_check.log'}, mend it, then gpu_check.sh --only {part.name}", flush=True)
     return row
 
 
+NO_TIME = "no time is left for it"
+
+
+def left(rows):
+    """Returns the parts that have not passed yet, and may."""
+    passed = {row["name"] for row in rows if row["status"] == "ok" or (row["status"] == "skipped" and row["reason"] != NO_TIME)}
+    return [part.name for part in parts.PARTS if part.name not in passed]
+
+
 def parse():
-    names, programs = [part.name for part in parts.PARTS], ROOT.parents[1] / "bin" if IS_PACKED else ROOT / "build/cuda/bin"
-    parser = argparse.ArgumentParser(prog="scripts/gpu_check.sh", description=__doc__, allow_abbrev=False)
+    names, first = ([part.name for part in parts.PARTS if part.is_first or every] for every in (True, False))
+    programs = ROOT.parents[1] / "bin" if IS_PACKED else ROOT / "build/cuda/bin"
+    parser = argparse.ArgumentParser(prog="scripts/gpu_check.sh", description=__doc__, epilog=f"Parts: {', '.join(names)}",
+                                     allow_abbrev=False)  # fmt: skip
     parser.add_argument("--bin", type=pathlib.Path, default=programs, help="folder of the programs (of this package, or build/cuda/bin)")
     parser.add_argument("-o", "--output", type=pathlib.Path, default="gpu_check", help="folder for all files (gpu_check)")
-    parser.add_argument("--seconds", type=float, default=530, help="limit for all parts together (530)")
-    parser.add_argument("--only", nargs="+", choices=names, default=names, help="run these parts; all without this option")
+    parser.add_argument("--seconds", type=float, help="limit for all parts together (530; 90 with --first)")
+    which = parser.add_mutually_exclusive_group()
+    which.add_argument("--first", action="store_true", help="only ask in 90 s whether it works at all: " + ", ".join(first))
+    which.add_argument("--only", nargs="+", choices=names, metavar="PART", help="run these parts; all without this option")
     parser.add_argument("--small", action="store_true", help="tiny sizes, to see that everything runs, also without a GPU")
-    parser.add_argument("--inject", choices=names, help="for testing: make this part fail")
+    parser.add_argument("--inject", choices=names, metavar="PART", help="for testing: make this part fail")
     options = parser.parse_args()
+    options.seconds = options.seconds if options.seconds is not None else 90 if options.first else 530
+    options.only = options.only or (first if options.first else names)
     if not (options.bin / "tessera").exists():
         raise SystemExit(f"error: --bin {options.bin}: has no program tessera")
     return options
@@ -135,15 +152,21 @@ def main():
     options, begin = parse(), time.monotonic()
     kit, end = Kit(options), begin + options.seconds
     document = {"schema_version": 1, "begin": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()), "small": options.small, "parts": []}
+    file, now = kit.out / "gpu_check.json", []
+    if file.exists():
+        earlier = json.loads(file.read_text(encoding="utf-8"))
+        document["parts"] = earlier["parts"] if earlier["small"] == options.small else []
 
     def run(part):
         return run_part(kit, part, end, options.inject)
 
     def keep(row):
-        document["parts"].append(row)
+        now.append(row)
+        rows = {each["name"]: each for each in [*document["parts"], row]}
+        document["parts"] = [rows[part.name] for part in parts.PARTS if part.name in rows]
         document["seconds"] = round(time.monotonic() - begin, 1)
-        document["passed"] = all(row["status"] in ("ok", "skipped") for row in document["parts"])
-        (kit.out / "gpu_check.json").write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")
+        document["passed"] = all(each["status"] in ("ok", "skipped") for each in now)
+        file.write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")
 
     keep(run(parts.PARTS[0]))  # what the machine is; others need it
     chosen = [part for part in parts.PARTS[1:] if part.name in options.only] if document["passed"] else []
@@ -152,7 +175,8 @@ def main():
             keep(done.result())
     for part in (part for part in chosen if part.measures):
         keep(run(part))
-    print(f"{kit.out / 'gpu_check.json'}: {'every part that ran has passed' if document['passed'] else 'not every part has passed'}")
+    print(f"{file}: {'every part that ran has passed' if document['passed'] else 'not every part has passed'}")
+    print(f"next: gpu_check.sh --only {' '.join(left(document['parts']))}" if left(document["parts"]) else "next: nothing is left")
     return 0 if document["passed"] else 1
 
 

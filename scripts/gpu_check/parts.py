@@ -9,6 +9,9 @@ from typing import Callable, NamedTuple
 
 GOLDEN = {"strict": (20.304867, 3.199371), "tf32": (20.304531, 3.199348)}
 MODELS = ["tutorial", "residual", "vae", "fno", "pinn", "transformer"]
+# A Llama of 8 billion parameters as torchtitan's users train it (bench/PUBLISHED.md), and a tiny one.
+LLAMA = ["training.batch_size=256", "data.samples=768"]
+SMALL_LLAMA = [f"model.transformer.{size}" for size in ("blocks=1", "width=64", "inner_width=64", "context=31", "vocabulary=64")]
 
 
 class Ended(Exception):
@@ -46,6 +49,12 @@ def golden(kit):
     return losses
 
 
+def once(kit):
+    """A few steps of each model: calls, bytes and memory as planned."""
+    for model in [*MODELS, "moe"]:
+        train(kit, model, "once")
+
+
 def tests(program, ranks, few, gpu=False):
     def work(kit):
         kit.needs(gpu=gpu)
@@ -77,12 +86,12 @@ def study(name, ranks):
     return work
 
 
-def sanitizer(tool):
+def sanitizer(tool, *models):
     def work(kit):
         kit.needs("compute-sanitizer", gpu=True)
         before = ("compute-sanitizer", "--tool", tool, "--error-exitcode", 86)
         seen = {}
-        for model in ("tutorial", "transformer", "fno"):
+        for model in models:
             said = train(kit, model, tool, "data.validation_samples=0", before=before, allowed=(0, 86))[0]
             seen[model] = re.findall(r"SUMMARY: (.*)", said)
         if not all(lines and re.search(r"\b0 (errors|hazards)", lines[-1]) for lines in seen.values()):
@@ -110,14 +119,42 @@ def launches(kit):
     return found
 
 
-def large(kit):
-    """The large step beside PyTorch's."""
-    options = ["--device", "cuda" if kit.on_gpu else "cpu", "--steps", 20, *(["--small"] if kit.small else [])]
-    options += [] if kit.has_torch() else ["--only", "tessera"]
-    file = kit.out / "peers.json"
-    kit.run("python3", "-B", kit.peers, "--tessera-bench", kit.bin / "tessera-bench", "--mpirun", "mpirun", "--ranks", 1, "--rounds", 1,
-            "--json", file, *options)  # fmt: skip
-    return json.loads(file.read_text(encoding="utf-8"))["peers"]
+def peers(name, model, *settings):
+    """The step of a model beside PyTorch's, eager and compiled, in float32, TF32 and bf16."""
+
+    def work(kit):
+        options = ["--models", model, "--device", "cuda" if kit.on_gpu else "cpu", "--steps", 20]
+        options += ["--small"] if kit.small else [word for setting in settings for word in ("--set", setting)]
+        options += [] if kit.has_torch() else ["--only", "tessera"]
+        file = kit.out / f"{name}.json"
+        kit.run("python3", "-B", kit.peers, "--tessera-bench", kit.bin / "tessera-bench", "--mpirun", "mpirun", "--ranks", 1, "--rounds", 1,
+                "--json", file, *options)  # fmt: skip
+        return json.loads(file.read_text(encoding="utf-8"))["peers"]
+
+    return work
+
+
+def transformer(width, heads):
+    sizes = {"width": width, "heads": heads, "inner_width": 4 * width, "context": 511}
+    return peers(f"transformer_{width}", "transformer", *(f"model.transformer.{key}={size}" for key, size in sizes.items()),
+                 "training.batch_size=8")  # fmt: skip
+
+
+def one_of_many(kit):
+    """The time and the memory of one of 128 ranks that share the parameters of a large Llama."""
+    file, many = kit.out / "one_of_many.json", ["--mesh", "fsdp=128", "--strategy", "fsdp", "--as-rank", 5]
+    settings = [*LLAMA, *(SMALL_LLAMA if kit.small else []), "distributed.mixed_precision=bf16"]
+    changes = [word for setting in settings for word in ("--set", setting)]
+    kit.mpi(1, "tessera", "run", kit.inputs / "llama3_8b.toml", *many, *changes, "--json", file)
+    found = json.loads(file.read_text(encoding="utf-8"))
+    return {key: found[key] for key in ("seconds_per_step", "as_planned", "parameters", "measured")}
+
+
+def calibrate(kit):
+    """The machine file of this GPU, for predictions; two ranks share the GPU."""
+    file = kit.out / "machine.toml"
+    kit.mpi(2, "tessera-bench", "calibrate", "-o", file, "--gemm-size", 64 if kit.small else 4096)
+    return file.read_text(encoding="utf-8").splitlines()
 
 
 def cublas(kit):
@@ -156,21 +193,30 @@ class Part(NamedTuple):
     seconds: float  # limit
     work: Callable
     measures: bool = False  # alone on the GPU, after all other parts, which run at once
+    is_first: bool = False  # of --first
 
 
 PARTS = [
-    Part("machine", 60, lambda kit: kit.describe(), True),
-    Part("golden", 100, golden),
+    Part("machine", 60, lambda kit: kit.describe(), True, True),
+    Part("golden", 80, golden, is_first=True),
+    Part("once", 80, once, is_first=True),
+    Part("memcheck", 80, sanitizer("memcheck", "tutorial"), is_first=True),
     Part("nccl", 60, tests("tessera_mpi_tests", 1, "NcclAlone*", gpu=True)),
     Part("models", 180, study("every_model", 2)),
     Part("tests", 180, tests("tessera_serial_tests", 1, "Gemm*")),
     Part("tests_1", 180, tests("tessera_mpi_tests", 1, "Golden.*")),
     Part("tests_2", 180, tests("tessera_mpi_tests", 2, "Golden.*")),
-    Part("memcheck", 150, sanitizer("memcheck")),
-    Part("racecheck", 150, sanitizer("racecheck")),
+    Part("memcheck_2", 150, sanitizer("memcheck", "transformer", "fno")),
+    Part("racecheck", 150, sanitizer("racecheck", "tutorial", "transformer", "fno")),
     Part("launches", 60, launches, True),
-    Part("large", 150, large, True),
+    Part("large", 150, peers("large", "mlp"), True),
+    Part("transformer_1024", 90, transformer(1024, 16), True),
+    Part("transformer_4096", 120, transformer(4096, 32), True),
+    Part("llama", 60, peers("llama", "llama"), True),
+    Part("fno", 60, peers("fno", "fno"), True),
     Part("steps", 90, study("gpu_steps", 1), True),
     Part("cublas", 40, cublas, True),
     Part("micro", 60, micro, True),
+    Part("one_of_many", 120, one_of_many, True),
+    Part("calibrate", 150, calibrate, True),
 ]

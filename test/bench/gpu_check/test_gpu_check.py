@@ -10,26 +10,27 @@ import tempfile
 import unittest
 
 ROOT, BIN = (pathlib.Path(argument).resolve() for argument in sys.argv[1:3])
-NEEDS_GPU = ["nccl", "memcheck", "racecheck", "cublas"]
+NEEDS_GPU = ["memcheck", "nccl", "memcheck_2", "racecheck", "cublas"]
+OTHERS = ["golden", "once", "models", "tests", "tests_1", "tests_2", "launches", "large", "llama", "steps", "one_of_many"]
 
 
 def check(folder, *options):
-    """Runs the script; returns its exit code, its document and its log."""
+    """Runs the script; returns its exit code, its document, and its log with what it printed."""
     command = [ROOT / "scripts/gpu_check.sh", "--bin", BIN, "-o", folder, "--small", *options]
     done = subprocess.run(command, capture_output=True, text=True)
     document = pathlib.Path(folder) / "gpu_check.json"
     if not document.exists():
         return done.returncode, None, done.stdout + done.stderr
-    return done.returncode, json.loads(document.read_text()), (pathlib.Path(folder) / "gpu_check.log").read_text()
+    return done.returncode, json.loads(document.read_text()), (pathlib.Path(folder) / "gpu_check.log").read_text() + done.stdout
 
 
 class GpuCheck(unittest.TestCase):
     def test_every_part_is_recorded(self):
         with tempfile.TemporaryDirectory() as folder:
-            code, document, log = check(folder, "--inject", "micro")
+            code, document, log = check(folder, "--inject", "micro", "--only", "micro", *OTHERS, *NEEDS_GPU)
         parts = {part["name"]: part for part in document["parts"]}
         on_gpu = any(line.split() == ["kokkos.backend:", "Cuda"] for line in parts["machine"]["result"]["info"])
-        wanted = {name: "ok" for name in ("machine", "golden", "models", "tests", "tests_1", "tests_2", "launches", "large", "steps")}
+        wanted = dict.fromkeys(["machine", *OTHERS], "ok")
         for name in NEEDS_GPU:
             wanted[name] = parts[name]["status"] if on_gpu else "skipped"
         wanted["micro"] = "failed"
@@ -51,6 +52,18 @@ class GpuCheck(unittest.TestCase):
         self.assertEqual(len(parts["steps"]["result"]), 6)
         self.assertTrue(all(case["step_seconds_median"] > 0 for case in parts["steps"]["result"]))
         self.assertIn("--set model.matmul_precision=tf32", log)
+        self.assertTrue(parts["one_of_many"]["result"]["as_planned"])
+        self.assertTrue(log.endswith("next: gpu_check.sh --only transformer_1024 transformer_4096 fno micro calibrate\n"), log[-300:])
+
+    def test_a_later_run_goes_on_from_the_parts_that_passed(self):
+        with tempfile.TemporaryDirectory() as folder:
+            code, document, said = check(folder, "--first", "--inject", "golden")
+            self.assertEqual((code, [part["name"] for part in document["parts"]]), (1, ["machine", "golden", "once", "memcheck"]))
+            self.assertRegex(said, r"\n  next: read \S+gpu_check.log, mend it, then gpu_check.sh --only golden\n")
+            self.assertRegex(said, r"\nnext: gpu_check.sh --only golden (memcheck )?nccl models ")
+            code, document, said = check(folder, "--only", "golden")
+        self.assertEqual((code, [part["name"] for part in document["parts"]]), (0, ["machine", "golden", "once", "memcheck"]))
+        self.assertNotRegex(said.splitlines()[-1], "golden|once")
 
     def test_without_time_parts_end_or_are_skipped(self):
         with tempfile.TemporaryDirectory() as folder:
