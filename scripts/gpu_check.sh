@@ -3,7 +3,7 @@
 # Runs gpu_check/check.py with the programs and the Open MPI of the package that this script is in, or of build/cuda.
 set -euo pipefail
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
-if [[ -f $here/../../env.sh ]]; then
+if [[ -d $here/inputs && -f $here/../../env.sh ]]; then  # in a package
   # shellcheck source=/dev/null
   source "$here/../../env.sh"
 fi
