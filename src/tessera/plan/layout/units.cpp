@@ -160,29 +160,31 @@ void fill_buckets(ParameterLayout& plan, const PlanInput& input,
   std::reverse(plan.buckets.begin(), plan.buckets.end());
 }
 
-/// Returns BucketPlan::owners, beginning with `first` if there are enough ranks from it on.
+/// Returns BucketPlan::owners, beginning with `first` if there are enough ranks from it on. Biases
+/// and norms go with the matrix before them.
 std::vector<Size> choose_owners(const ParameterLayout& plan, Range parameters, Size ranks,
                                 Size first) {
   std::vector<double> middles;
-  double flops = 0;
+  double flops = 0, middle = 0;
   for (Size p = parameters.begin; p < parameters.end(); ++p) {
     const ParameterPlan& parameter = plan.parameters[p];
     const double own = parameter.is_matrix ? newton_schulz_flops(parameter.shape) : 0;
-    middles.push_back(flops + own / 2);
+    if (own > 0) middle = flops + own / 2;
+    if (own > 0 && flops == 0) std::fill(middles.begin(), middles.end(), middle);
+    middles.push_back(middle);
     flops += own;
   }
   const auto parts = static_cast<double>(ranks);
   std::vector<Size> owners;
-  for (const double middle : middles)
-    owners.push_back(static_cast<Size>(std::min(parts * middle / flops, parts - 1)));
+  for (const double of : middles) owners.push_back(static_cast<Size>(parts * of / flops));
   const Size unused = owners.front(), begin = owners.back() - unused + first < ranks ? first : 0;
   for (Size& owner : owners) owner += begin - unused;
   return owners;
 }
 
 /// Pads the places of a bucket's parameters, so that the balanced shares of ranks begin where the
-/// parameters of their owners do. Returns the place of the first one.
-Size pad_for_owners(BucketPlan& bucket, ParameterPlan* first, Size ranks) {
+/// parameters of their owners do.
+void pad_for_owners(BucketPlan& bucket, ParameterPlan* first, Size ranks) {
   const std::vector<Size>& owners = bucket.owners;
   std::vector<Size> elements(static_cast<std::size_t>(ranks));
   for (std::size_t p = 0; p < owners.size(); ++p) elements[owners[p]] += first[p].place.count;
@@ -191,7 +193,6 @@ Size pad_for_owners(BucketPlan& bucket, ParameterPlan* first, Size ranks) {
     if (const Size next = p + 1 < owners.size() ? owners[p + 1] : ranks; next > owners[p])
       first[p].place.count += (next - owners[p]) * share - elements[owners[p]];
   bucket.elements = ranks * share;
-  return owners.front() * share;
 }
 
 /// Places units and parameters in their buckets, one after the other.
@@ -206,9 +207,10 @@ void place(ParameterLayout& plan, const PlanInput& input) {
       const Size begin = plan.units[units.begin].parameters.begin;
       const Range parameters{begin, plan.units[units.end() - 1].parameters.end() - begin};
       bucket.owners = choose_owners(plan, parameters, ranks, owner);
-      owner = (bucket.owners.back() + 1) % ranks;
       if (input.muon_layout == MuonLayout::owner)
-        at = pad_for_owners(bucket, &plan.parameters[begin], ranks);
+        pad_for_owners(bucket, &plan.parameters[begin], ranks);
+      else
+        owner = (bucket.owners.back() + 1) % ranks;
     }
     for (Size u = units.begin; u < units.end(); ++u) {
       UnitPlan& unit = plan.units[u];

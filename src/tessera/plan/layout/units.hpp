@@ -81,8 +81,8 @@ struct BucketPlan {
   std::vector<Range> matrices{};  ///< places of those that are orthogonalized
   bool splits_matrices = false;   ///< `model` splits one of them
   /// The coordinate along the axes of its shares of the rank that orthogonalizes each parameter,
-  /// with MuonLayout::owner and exchange: runs of parameters, balanced by FLOPs. A bucket begins
-  /// with the rank behind the last one of the bucket before, if there are enough ranks left.
+  /// with MuonLayout::owner and exchange: runs of parameters, balanced by FLOPs. With exchange, a
+  /// bucket begins with the rank behind the last one of the bucket before, if there are enough.
   std::vector<Size> owners{};
   Cuts cuts() const { return {shares, updates}; }
   /// Returns the axes over which that is sharded which a rank keeps.
