@@ -14,7 +14,7 @@ PassPlan make_passes(const PlanInput& input, const std::vector<LayerPlacements>&
       detail::split_weight_gradients(input, naive.chunk());
     detail::drop_tensors(input, naive, layers, passes.drop);
     if (passes.join) detail::join_gradients(input, naive.chunk(), naive.plan().slots);
-    if (input.streams_model()) detail::stream_moves(input, naive);
+    if (input.streams_model()) detail::stream_moves(input, placed, naive);
   }
   detail::assign_storages(input, naive, passes.share_memory);
   return std::move(naive.plan());

@@ -28,8 +28,10 @@ void join_gradients(const PlanInput& input, ChunkPass& chunk, const std::vector<
 
 /// Cuts moves of rows along `model` beside a product, and the product, into a piece for each rank:
 /// while messages round the ring of ranks move a piece, ranks compute another one. A product may
-/// read gathered rows, or make terms whose sums are scattered to rows (Wang et al. 2023).
-void stream_moves(const PlanInput& input, PassTensors& tensors);
+/// read gathered rows, or make terms whose sums are scattered to rows (Wang et al. 2023). `model`
+/// must split its parameters: ranks sum the gradients of those that all have in another order.
+void stream_moves(const PlanInput& input, const std::vector<LayerPlacements>& placed,
+                  PassTensors& tensors);
 
 /// Gives each slot its storage, and leaves out slots that no action uses. With `in_place`, outputs,
 /// sums over ranks and gradients replace a tensor that is not read again.

@@ -12,8 +12,10 @@ namespace {
 
 class Streaming {
  public:
-  Streaming(const PlanInput& input, PassTensors& tensors)
+  Streaming(const PlanInput& input, const std::vector<LayerPlacements>& placed,
+            PassTensors& tensors)
       : layers_(input.model.layers),
+        placed_(placed),
         tensors_(tensors),
         axis_(*input.mesh.find("model")),
         ranks_(input.mesh.axes()[axis_].size),
@@ -71,13 +73,18 @@ class Streaming {
     return i;
   }
 
-  /// Returns true if an action computes a product of the rows of tensors in the frame.
+  /// Returns true if an action computes a product of the rows of tensors in the frame, and no two
+  /// ranks sum the same gradients of its parameters.
   bool is_product(const std::vector<Action>& all, std::size_t i) const {
     const Compute* const compute = i < all.size() ? compute_of(all[i]) : nullptr;
     if (compute == nullptr) return false;
     const LayerSpec& layer = layers_[compute->layer];
+    const Layout& along = placed_[compute->layer].along("model");
     bool is_product = is_kernel(layer, 0) && !layer.kind->reads_batch &&
                       layer.kind->expression.inputs[0].indices.starts_with("sp,");
+    for (std::size_t p = 0; p < along.parameters.size(); ++p)
+      is_product = is_product &&
+                   (along.parameters[p].is_shard() || along.parameter_gradients[p].is_partial());
     for_each_slot(all[i], [&](SlotId id) {
       is_product = is_product && tensors_.slot(id).role != TensorRole::batch;
     });
@@ -194,6 +201,7 @@ class Streaming {
   }
 
   const std::vector<LayerSpec>& layers_;
+  const std::vector<LayerPlacements>& placed_;
   PassTensors& tensors_;
   std::size_t axis_;
   Size ranks_;
@@ -204,8 +212,9 @@ class Streaming {
 
 }  // namespace
 
-void stream_moves(const PlanInput& input, PassTensors& tensors) {
-  Streaming streaming(input, tensors);
+void stream_moves(const PlanInput& input, const std::vector<LayerPlacements>& placed,
+                  PassTensors& tensors) {
+  Streaming streaming(input, placed, tensors);
   for (const PassTensors::List list :
        {&ChunkPass::forward, &ChunkPass::backward, &ChunkPass::weights})
     streaming.run(list);
