@@ -191,7 +191,7 @@ TEST(Products, FollowFromExpressions) {
     // at once as its scratch memory has room for.
     LayerSpec modes = mode_product("y", "u", 0, {99, in, out}, 0);
     const Size count = 2 * in * in;
-    modes.tiling = {4 * out * out * 3, 1, 1, false};
+    modes.tiling = {4 * out * out * 3, 1, 1, false, 0};
     expect_products(modes, samples, {samples, 2 * out, 2 * out, count});
     modes.tiling.batches = true;
     expect_products(modes, samples, {samples, 2 * out, 2 * out, count, (count + 2) / 3});

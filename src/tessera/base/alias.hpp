@@ -70,4 +70,11 @@ Matrix<T> block_of(const Matrix<T>& matrix, Range rows, Range cols) {
                          Kokkos::make_pair(cols.begin, cols.begin + cols.count));
 }
 
+/// Returns the matrix that lies so many elements behind `m`.
+template <class T>
+KOKKOS_FORCEINLINE_FUNCTION Matrix<T> moved(Matrix<T> m, Size elements) {
+  m.assign_data(m.data() + elements);
+  return m;
+}
+
 }  // namespace tessera

@@ -9,6 +9,7 @@
 
 #include <tessera/base/device.hpp>
 #include <tessera/base/split.hpp>
+#include <tessera/base/thread_share.hpp>
 #include <tessera/base/types.hpp>
 #include <tessera/base/view.hpp>
 
@@ -49,7 +50,7 @@ void with_space_for([[maybe_unused]] Size elements, const F& f) {
 #ifdef KOKKOS_ENABLE_SERIAL
   if constexpr (on_host && !std::is_same_v<ExecSpace, Kokkos::Serial>) {
     static const Size below = serial_below();
-    if (elements < below) return f(Kokkos::Serial());
+    if (elements < below || ThreadShare::is_open()) return f(Kokkos::Serial());
   }
 #endif
   f(ExecSpace());
@@ -71,6 +72,11 @@ auto range_policy(const Space& space, Size n) {
 /// Calls f(i) for i in [0, n). `work` is the work in elements if it is not n.
 template <class F>
 void for_each(const std::string& label, Size n, const F& f, Size work = -1) {
+  if constexpr (on_host)
+    if (ThreadShare::is_open()) {  // kernels of Kokkos would wait for each other
+      for (Size i = 0; i < n; ++i) f(i);
+      return;
+    }
   with_space_for(work < 0 ? n : work, [&](const auto& space) {
     Kokkos::parallel_for(label, range_policy(space, n), f);
   });

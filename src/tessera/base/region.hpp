@@ -6,6 +6,8 @@
 
 #include <Kokkos_Core.hpp>
 
+#include <tessera/base/thread_share.hpp>
+
 namespace tessera {
 
 // Events that tell tools more: before an action of a step, its position in the list of actions,
@@ -22,10 +24,11 @@ void mark_event(std::string_view kind, const Text& text) {
 }
 
 /// A Kokkos profiling region during the life of this object, for Kokkos Tools and Caliper. Without
-/// a tool it costs one test.
+/// a tool it costs one test. Of threads that share items, one has regions.
 class Region {
  public:
-  explicit Region(const char* name) : open_(Kokkos::Tools::profileLibraryLoaded()) {
+  explicit Region(const char* name)
+      : open_(Kokkos::Tools::profileLibraryLoaded() && !ThreadShare::is_silent()) {
     if (open_) Kokkos::Tools::pushRegion(name);
   }
   ~Region() {

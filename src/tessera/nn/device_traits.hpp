@@ -18,11 +18,16 @@ struct Tiling {
   Size room;
   Size queries, keys;  ///< of a block of attention scores
   bool batches;        ///< one launch multiplies all matrices that are multiplied at once
+  Size threads;        ///< of a CPU; 0 on a GPU
 
   /// Returns how many of `count` samples, heads or modes, each with a matrix of so many elements in
   /// scratch memory, a layer multiplies at once.
   constexpr Size at_once(Size count, Size elements) const {
     return std::max<Size>(1, std::min(count, room / std::max<Size>(1, elements)));
+  }
+  /// The same for a layer that computes a sample or a mode whole on one thread of a CPU.
+  constexpr Size by_thread(Size count, Size elements) const {
+    return threads > 0 ? std::clamp<Size>(count, 1, threads) : at_once(count, elements);
   }
   /// Returns the launches of `count` products, of which `together` are multiplied at once.
   constexpr Size launches(Size count, Size together) const {
@@ -42,8 +47,8 @@ struct DeviceTraits {
   /// second cache of a core. A GPU needs large products, and many small ones in a launch. In a
   /// fixed order of sums, it multiplies one matrix after another (fixed_order.hpp).
   constexpr Tiling tiling(bool fixed_order = false) const {
-    if (device == Device::cpu) return {threads << 15, 64, 512, false};
-    return {1 << 24, 1024, 4096, !fixed_order};
+    if (device == Device::cpu) return {threads << 15, 64, 512, false, threads};
+    return {1 << 24, 1024, 4096, !fixed_order, 0};
   }
 };
 

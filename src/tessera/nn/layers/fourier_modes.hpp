@@ -101,7 +101,9 @@ struct FourierModes {
   Range magnitudes() const { return magnitudes({0, count}); }
 
   /// Returns how many of some samples are transformed at once.
-  Size samples_at_once(Size samples) const { return tiling.at_once(samples, most_rows * group()); }
+  Size samples_at_once(Size samples) const {
+    return tiling.by_thread(samples, most_rows * group());
+  }
 
   /// Elements of one sample between the products: the frequencies k2 of each row of the grid.
   Size between() const { return grid.rows() * group(); }

@@ -8,6 +8,7 @@
 
 #include <tessera/base/alias.hpp>
 #include <tessera/base/pair_tree.hpp>
+#include <tessera/base/share_items.hpp>
 #include <tessera/nn/layers/fourier_kernels.hpp>
 #include <tessera/nn/layers/layer_call.hpp>
 #include <tessera/nn/rows.hpp>
@@ -26,7 +27,8 @@ class FourierTransform {
         samples_(call.samples),
         of_(of),
         blocks_(blocks),
-        at_once_(blocks.own.count > 1 ? 1 : of.samples_at_once(call.samples)),
+        places_(of.samples_at_once(call.samples)),
+        at_once_(on_host || blocks.own.count > 1 ? 1 : places_),
         magnitudes_(of.magnitudes()),
         grid_(of.grid) {
     blocks_.unit /= of.group();  // in frequencies
@@ -39,7 +41,7 @@ class FourierTransform {
     along_first_ = take(sums, grid_.rows());
     along_second_ = take(2 * of.modes, of.n);
     between_ = take(grid_.rows(), of.group());
-    at += (at_once_ - 1) * size_between();  // of the other samples
+    at += (places_ - 1) * size_between();  // of the other samples
     sums_ = at;
     const Size firsts = magnitudes_.count * grid_.rows();
     for_each("tessera::fourier_matrices"_label, firsts + of.modes * of.n,
@@ -50,14 +52,15 @@ class FourierTransform {
   /// Out: T or StateOf<T>.
   template <class Out>
   void to_modes(const Matrix<const T>& fields, const Matrix<Out>& modes) const {
-    for_samples([&](Size s, Size count) {
+    for_samples([&](Size s, Size count, Size place) {
       for_grid_rows(count, [&](const GridRows::Part& row, Size i, const GemmBatch& batch) {
         gemm_.multiply_batch(Trans::no, Trans::no, along_second(row), positions(fields, s, row), 0,
-                             row_between(i), batch);
+                             row_between(place, i), batch);
       });
       const FourierSums of = sums_of({0, of_.count});
-      const Matrix<StateOf<T>> sums = alias_matrix(sums_, 2 * of.magnitudes, of.columns());
-      gemm_.multiply_batch(Trans::no, Trans::no, along_first(of), between_, 0, sums,
+      const Matrix<StateOf<T>> sums =
+          alias_matrix(sums_ + place * of.size(), 2 * of.magnitudes, of.columns());
+      gemm_.multiply_batch(Trans::no, Trans::no, along_first(of), between(place), 0, sums,
                            {count, 0, size_between(), of.size()});
       modes_of_sums(of, count, sums.data(), modes.data() + s * size_of_modes(), size_of_modes());
     });
@@ -66,10 +69,11 @@ class FourierTransform {
   /// The transpose of to_modes().
   template <class Out>
   void to_grid(const Matrix<const T>& modes, const Matrix<Out>& fields) const {
-    for_samples([&](Size s, Size count) {
-      if (blocks_.own.count <= 1) return block_to_grid(modes, s, {0, of_.count}, fields, s, count);
+    for_samples([&](Size s, Size count, Size place) {
+      if (blocks_.own.count <= 1)
+        return block_to_grid(modes, s, {0, of_.count}, fields, s, count, place);
       for (Size b = 0; b < blocks_.own.count; ++b) {
-        block_to_grid(modes, s, blocks_.terms(b), node(nodes_in({0, b})), 0, 1);
+        block_to_grid(modes, s, blocks_.terms(b), node(nodes_in({0, b})), 0, 1, place);
         join_rows(0, {b, 1}, [&](Size lower, Size upper) {
           StateOf<T>* const sum = node(lower).data();
           const StateOf<T>* const more = node(upper).data();
@@ -91,23 +95,29 @@ class FourierTransform {
   /// of the samples from `s` on.
   template <class Out>
   void block_to_grid(const Matrix<const T>& modes, Size s, Range block, const Matrix<Out>& fields,
-                     Size to, Size count) const {
+                     Size to, Size count, Size place) const {
     const FourierSums of = sums_of(block);
-    const Matrix<T> sums =
-        alias_matrix(reinterpret_cast<T*>(sums_), 2 * of.magnitudes, of.columns());
+    const Matrix<T> sums = alias_matrix(reinterpret_cast<T*>(sums_) + place * of.size(),
+                                        2 * of.magnitudes, of.columns());
     sums_of_modes(of, count, first_mode(modes, s, of), size_of_modes(), sums.data());
-    gemm_.multiply_batch(Trans::yes, Trans::no, along_first(of), sums, 0, between_,
+    gemm_.multiply_batch(Trans::yes, Trans::no, along_first(of), sums, 0, between(place),
                          {count, 0, of.size(), size_between()});
     for_grid_rows(count, [&](const GridRows::Part& row, Size i, const GemmBatch& batch) {
-      gemm_.multiply_batch(Trans::yes, Trans::no, along_second(row), row_between(i), 0,
+      gemm_.multiply_batch(Trans::yes, Trans::no, along_second(row), row_between(place, i), 0,
                            positions(fields, to, row), {batch.count, 0, batch.c, batch.b});
     });
   }
 
-  /// Calls f(first, count) for groups of samples.
+  /// Calls f(first, count, place) for groups of samples; `place` is that of their first sample in
+  /// the scratch memory. Threads share whole samples.
   template <class F>
   void for_samples(const F& f) const {
-    for (Size s = 0; s < samples_; s += at_once_) f(s, std::min(at_once_, samples_ - s));
+    const bool is_shared = gemm_.is_reentrant() && occupies_threads(samples_);
+    share_items("tessera::fourier_transform"_label, samples_, is_shared ? places_ : 1,
+                samples_ * size_between(), [&](const Range& own, Size place) {
+                  for (Size s = own.begin; s < own.end(); s += at_once_)
+                    f(s, std::min(at_once_, own.end() - s), place);
+                });
   }
   /// Calls f(row, number, batch) for the rows of the grid of `count` samples, or once for all rows
   /// of a whole grid. The batch goes from fields to the elements between the products.
@@ -144,8 +154,9 @@ class FourierTransform {
   E* first_mode(const Matrix<E>& modes, Size s, const FourierSums& of) const {
     return modes.data() + s * size_of_modes() + (of.first - of_.first) * of_.group();
   }
-  Matrix<T> row_between(Size i) const {
-    return alias_matrix(between_.data() + i * of_.group(), 2 * of_.modes, of_.width);
+  Matrix<T> between(Size place) const { return moved(between_, place * size_between()); }
+  Matrix<T> row_between(Size place, Size i) const {
+    return alias_matrix(between(place).data() + i * of_.group(), 2 * of_.modes, of_.width);
   }
   /// Returns a row of the tree of sums: a field of one sample.
   Matrix<StateOf<T>> node(Size row) const {
@@ -156,7 +167,8 @@ class FourierTransform {
   Size samples_;
   FourierModes of_;
   SumBlocks blocks_;
-  Size at_once_;
+  Size places_;   ///< samples in the scratch memory
+  Size at_once_;  ///< samples in a product
   Range magnitudes_;
   GridRows grid_;
   Matrix<T> along_first_, along_second_, between_;

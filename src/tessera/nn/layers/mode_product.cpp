@@ -3,6 +3,7 @@
 #include <utility>
 
 #include <tessera/base/alias.hpp>
+#include <tessera/base/share_items.hpp>
 #include <tessera/nn/layers/layer_call.hpp>
 #include <tessera/nn/layers/layers.hpp>
 #include <tessera/nn/rows.hpp>
@@ -11,7 +12,7 @@ namespace tessera {
 namespace {
 
 Size modes_at_once(const LayerSpec& layer) {
-  return layer.tiling.at_once(layer.size("m"), layer.size("rizo"));
+  return layer.tiling.by_thread(layer.size("m"), layer.size("rizo"));
 }
 
 /// Turns the complex factors R of each mode, (Re; Im) of shape (2 w, w), into the real matrix
@@ -56,49 +57,66 @@ class ModeProduct {
       : call_(call),
         w_(call.layer.size("i")),
         modes_(call.layer.size("m")),
-        at_once_(modes_at_once(call.layer)) {}
+        places_(modes_at_once(call.layer)),
+        at_once_(on_host ? 1 : places_) {}
 
-  void forward() const {
-    for_modes([&](Range modes) {
-      call_.gemm.multiply_batch(Trans::no, Trans::no, columns(call_.inputs[0], modes),
-                                expanded(modes), 0, columns(call_.output, modes),
-                                {modes.count, 2 * w_, square_, 2 * w_});
-    });
-  }
+  void forward() const { multiply(Trans::no, call_.inputs[0], call_.output); }
 
   void backward() const {
     // The other ranks of `context` have the other modes.
     if (call_.layer.share.parts > 1 && !call_.add_parameter_gradients &&
         call_.parameter_gradients[0].data() != nullptr)
       Kokkos::deep_copy(ExecSpace(), call_.parameter_gradients[0], State(-0.0));
-    for_modes([&](Range modes) {
-      const Matrix<const T> dy = columns(call_.output_gradient, modes);
-      if (call_.parameter_gradients[0].data() != nullptr) {
-        const Matrix<State> sums = squares<State>(1);
-        call_.gemm.multiply_batch(Trans::yes, Trans::no, columns(call_.inputs[0], modes), dy, 0,
-                                  sums, {modes.count, 2 * w_, 2 * w_, square_});
-        join_gradients<State>(modes.count, w_, sums.data(),
-                              factors(call_.parameter_gradients[0], modes),
-                              call_.add_parameter_gradients);
-      }
-      if (call_.wants_input_gradient(0))
-        call_.gemm.multiply_batch(Trans::no, Trans::yes, dy, expanded(modes), 0,
-                                  columns(call_.input_gradients[0], modes),
-                                  {modes.count, 2 * w_, square_, 2 * w_});
-    });
+    if (call_.parameter_gradients[0].data() != nullptr)
+      share(modes_, [&](Range own, Size place) {
+        for_modes(own, [&](Range modes) {
+          const Matrix<State> sums = squares<State>(places_ + place);
+          call_.gemm.multiply_batch(Trans::yes, Trans::no, columns(call_.inputs[0], rows_, modes),
+                                    columns(call_.output_gradient, rows_, modes), 0, sums,
+                                    {modes.count, 2 * w_, 2 * w_, square_});
+          join_gradients<State>(modes.count, w_, sums.data(),
+                                factors(call_.parameter_gradients[0], modes),
+                                call_.add_parameter_gradients);
+        });
+      });
+    if (call_.wants_input_gradient(0))
+      multiply(Trans::yes, call_.output_gradient, call_.input_gradients[0]);
   }
 
  private:
+  /// Multiplies rows by the factors of their modes, or by the transposes. Threads share the rows,
+  /// as those of other layers do, unless expanding all factors on each takes longer than that.
+  void multiply(Trans trans, const Matrix<const T>& from, const Matrix<T>& to) const {
+    const bool by_rows = rows_.count >= 8 * kernel_threads();
+    share(by_rows ? rows_.count : modes_, [&](Range own, Size place) {
+      const Range rows = by_rows ? own : rows_;
+      for_modes(by_rows ? Range{0, modes_} : own, [&](Range modes) {
+        call_.gemm.multiply_batch(Trans::no, trans, columns(from, rows, modes),
+                                  expanded(modes, place), 0, columns(to, rows, modes),
+                                  {modes.count, 2 * w_, square_, 2 * w_});
+      });
+    });
+  }
+
+  /// Calls f(items, place) for the runs of items that threads share; `place` is that of the
+  /// matrices of a run in the scratch memory.
   template <class F>
-  void for_modes(const F& f) const {
-    for (Size mode = 0; mode < modes_; mode += at_once_)
-      f(Range{mode, std::min(at_once_, modes_ - mode)});
+  void share(Size items, const F& f) const {
+    const bool is_shared = call_.gemm.is_reentrant() && occupies_threads(items);
+    share_items("tessera::mode_product"_label, items, is_shared ? places_ : 1,
+                rows_.count * modes_ * 2 * w_, f);
+  }
+  /// Calls f(modes) for the modes that are multiplied at once.
+  template <class F>
+  void for_modes(const Range& of, const F& f) const {
+    for (Size mode = of.begin; mode < of.end(); mode += at_once_)
+      f(Range{mode, std::min(at_once_, of.end() - mode)});
   }
 
   // These return the columns, factors or matrix of the first of some modes; the others follow.
   template <class E>
-  Matrix<E> columns(const Matrix<E>& of, Range modes) const {
-    return block_of(of, {0, static_cast<Size>(of.extent(0))}, {modes.begin * 2 * w_, 2 * w_});
+  Matrix<E> columns(const Matrix<E>& of, const Range& rows, const Range& modes) const {
+    return block_of(of, rows, {modes.begin * 2 * w_, 2 * w_});
   }
   template <class E>
   E* factors(const Vector<E>& of, Range modes) const {
@@ -106,18 +124,22 @@ class ModeProduct {
   }
   template <class E>
   Matrix<E> squares(Size number) const {
-    return alias_matrix(reinterpret_cast<E*>(call_.scratch.data() + number * at_once_ * square_),
-                        2 * w_, 2 * w_);
+    return alias_matrix(reinterpret_cast<E*>(call_.scratch.data() + number * square_), 2 * w_,
+                        2 * w_);
   }
 
-  Matrix<T> expanded(Range modes) const {
-    const Matrix<T> made = squares<T>(0);
+  Matrix<T> expanded(Range modes, Size place) const {
+    const Matrix<T> made = squares<T>(place);
     expand_factors<T>(modes.count, w_, factors(call_.parameters[0], modes), made.data());
     return made;
   }
 
   const LayerCall<T>& call_;
-  Size w_, modes_, at_once_, square_ = 4 * w_ * w_;
+  Size w_, modes_;
+  Size places_;   ///< of the matrices of modes in the scratch memory, for each of two kinds
+  Size at_once_;  ///< modes in a product
+  Size square_ = 4 * w_ * w_;
+  Range rows_{0, call_.samples};
 };
 
 /// r are the real and imaginary parts of x, and z those of y.

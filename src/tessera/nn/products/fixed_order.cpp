@@ -72,7 +72,8 @@ struct OneElement {
 template <class F>
 void for_parts(const std::string& label, Size n, Size work, const F& f) {
   static const Size below = serial_below();
-  if (work >= below) return Kokkos::parallel_for(label, range_policy(ExecSpace(), n), f);
+  if (work >= below && !ThreadShare::is_open())
+    return Kokkos::parallel_for(label, range_policy(ExecSpace(), n), f);
   for (Size i = 0; i < n; ++i) f(i);
 }
 

@@ -109,20 +109,31 @@ void strict_product(Trans trans_a, Trans trans_b, const Matrix<const T>& a,
   // Kokkos Kernels on GPUs adds parts of sums in no fixed order if there are few results: replicas
   // of a parameter would get different gradients. It also has a cuBLAS handle and workspace of its
   // own.
-  if (m * n * k > 0 && detail::multiplies_faster(dtype_of<T>(), trans_b, m * n * k))
+  if (detail::multiplies_faster(dtype_of<T>(), trans_b, m * n * k))
     return native_product(trans_a, trans_b, a, b, beta, c, MatmulPrecision::strict);
 #ifdef KOKKOSKERNELS_ENABLE_TPL_BLAS
   // The BLAS of Kokkos Kernels without its regions for tools, which only one thread may open.
   // Row-major C = op(A) op(B) is column-major C^T = op(B)^T op(A)^T.
-  if constexpr (on_host)
-    if (m * n * k > 0) {
-      const auto number = [](Size size) { return static_cast<int>(size); };
-      return KokkosBlas::Impl::HostBlas<T>::gemm(
-          *tb, *ta, number(n), number(m), number(k), T(1), b.data(), number(stride_of(b)), a.data(),
-          number(stride_of(a)), beta, c.data(), number(stride_of(c)));
-    }
+  if constexpr (on_host) {
+    const auto number = [](Size size) { return static_cast<int>(size); };
+    return KokkosBlas::Impl::HostBlas<T>::gemm(
+        *tb, *ta, number(n), number(m), number(k), T(1), b.data(), number(stride_of(b)), a.data(),
+        number(stride_of(a)), beta, c.data(), number(stride_of(c)));
+  }
 #endif
   KokkosBlas::gemm(ta, tb, T(1), a, b, beta, c);
+}
+
+/// c = beta c: a product without terms
+template <class State, class C>
+void scale(State beta, const Matrix<C>& c) {
+  C* const out = c.data();
+  const Size stride = stride_of(c);
+  for_each_element(
+      "tessera::gemm_without_terms"_label, c, KOKKOS_LAMBDA(Size i, Size j) {
+        C& to = out[i * stride + j];
+        to = beta == 0 ? State(0) : beta * static_cast<State>(to);
+      });
 }
 
 /// c = round(sums + beta c), with beta 0 or 1
@@ -164,6 +175,15 @@ Gemm<T>::Gemm(MatmulPrecision precision, const MatmulScratch& scratch, HalfProdu
 }
 
 template <class T>
+bool Gemm<T>::is_reentrant() const {
+#ifdef KOKKOSKERNELS_ENABLE_TPL_BLAS
+  return left_.size() + right_.size() + result_.size() + nodes_.size() == 0;
+#else
+  return false;  // products are kernels of Kokkos
+#endif
+}
+
+template <class T>
 template <class C>
 requires std::is_same_v<C, T> || std::is_same_v<C, StateOf<T>>
 void Gemm<T>::operator()(Trans trans_a, Trans trans_b, const Matrix<const T>& a,
@@ -184,8 +204,7 @@ void Gemm<T>::multiply_batch(Trans trans_a, Trans trans_b, const Matrix<const T>
   const bool is_tf32 = precision_ == MatmulPrecision::tf32;
   const auto for_batch = [&](const auto& multiply) {
     for (Size i = 0; i < batch.count; ++i)
-      multiply(detail::moved(a, i * batch.a), detail::moved(b, i * batch.b),
-               detail::moved(c, i * batch.c));
+      multiply(moved(a, i * batch.a), moved(b, i * batch.b), moved(c, i * batch.c));
   };
   if (fixed_order_) {
     static const std::vector<detail::ChainKernels<Sum>> kernels = detail::chain_kernels<T>();
@@ -199,13 +218,15 @@ void Gemm<T>::multiply_batch(Trans trans_a, Trans trans_b, const Matrix<const T>
     });
   }
   if (out.rows == 0 || out.cols == 0) return;
+  if (op_a.cols == 0)
+    return for_batch([&](const auto&, const auto&, const auto& z) { scale(beta, z); });
   const bool rounds = is_tf32 && is_matrix_product(out.rows, out.cols, op_a.cols);
   const bool is_native = is_half_v<T> ? products_ != HalfProducts::emulated : has_native_tf32();
-  if (is_native && op_a.cols > 0 && !on_host)
+  if (is_native && !on_host)
     return native_product(trans_a, trans_b, a, b, beta, c,
                           rounds ? precision_ : MatmulPrecision::strict, batch);
   const detail::SharedProduct shared(out.rows, out.cols, op_a.cols, batch, stride_of(c));
-  if (is_native && op_a.cols > 0)
+  if (is_native)
     return shared.multiply(trans_a, trans_b, a, b, c,
                            [&](const auto& x, const auto& y, const auto& z) {
                              native_product(trans_a, trans_b, x, y, beta, z, precision_);

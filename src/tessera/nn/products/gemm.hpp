@@ -56,6 +56,10 @@ class Gemm {
                       const Matrix<const T>& b, Sum beta, const Matrix<C>& c,
                       const GemmBatch& batch, const SumBlocks& sums = {}) const;
 
+  /// Returns true if several threads of a host may multiply at the same time: products use no
+  /// scratch memory.
+  bool is_reentrant() const;
+
   /// Returns MatmulScratch::nodes elements for the trees of layers, which products do not use.
   const Vector<Sum>& nodes() const { return nodes_; }
 

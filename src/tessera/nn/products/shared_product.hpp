@@ -3,23 +3,14 @@
 #pragma once
 
 #include <algorithm>
-#include <exception>
-#include <mutex>
 
 #include <KokkosKernels_config.h>
 
 #include <tessera/base/alias.hpp>
-#include <tessera/base/for_each.hpp>
+#include <tessera/base/share_items.hpp>
 #include <tessera/nn/products/gemm.hpp>
 
 namespace tessera::detail {
-
-/// Returns the matrix that lies so many elements behind `m`.
-template <class T>
-Matrix<T> moved(Matrix<T> m, Size elements) {
-  m.assign_data(m.data() + elements);
-  return m;
-}
 
 /// A batch of products C (m, n) = op(A) op(B) over k terms that threads share. Each thread has
 /// whole matrices or, if there are few, a block of each C. So a library only needs to multiply on
@@ -36,16 +27,16 @@ class SharedProduct {
     return;  // Kokkos Kernels' own products are kernels, which must not begin inside of one
 #endif
     static const Size below = serial_below(), threads = kernel_threads();
-    constexpr Size terms_per_element = 16;       // take as long as an element of a small kernel
-    const Size terms = batch.count * m * n * k;  // without any, Kokkos Kernels multiplies, once
-    is_shared_ = threads > 1 && terms > 0 && terms / terms_per_element >= below;
+    constexpr Size terms_per_element = 16;  // take as long as an element of a small kernel
+    work_ = batch.count * m * n * k / terms_per_element;
+    is_shared_ = threads > 1 && work_ >= below && !ThreadShare::is_open();
     if (!is_shared_) return;
     const bool share_rows = batch.count > 1 && batch.c < row;  // matrices lie side by side
     if (share_rows && m >= threads) {
       down_ = threads;
       return;
     }
-    if (batch.count % threads == 0 || batch.count >= 4 * threads) return;
+    if (occupies_threads(batch.count)) return;
     Size least = m + n + 1;
     for (Size down = 1; down <= std::min(threads, m); ++down) {
       const Size across = threads / down;
@@ -86,28 +77,18 @@ class SharedProduct {
               block_of(of_c, rows, columns));
     };
     const Size blocks = batch_.count * down_ * across_;
-    if (!is_shared_) {
-      for (Size i = 0; i < blocks; ++i) block(i);
-      return;
-    }
-    std::exception_ptr failure;
-    std::mutex mutex;
-    Kokkos::parallel_for("tessera::product_blocks"_label,
-                         range_policy(Kokkos::DefaultHostExecutionSpace(), blocks), [&](Size i) {
-                           try {
-                             block(i);
-                           } catch (...) {
-                             const std::lock_guard lock(mutex);
-                             failure = std::current_exception();
-                           }
-                         });
-    if (failure) std::rethrow_exception(failure);
+    const auto multiply_blocks = [&](const Range& own, Size) {
+      for (Size i = own.begin; i < own.end(); ++i) block(i);
+    };
+    if (!is_shared_) return multiply_blocks({0, blocks}, 0);
+    share_items("tessera::product_blocks"_label, blocks, blocks, work_, multiply_blocks);
   }
 
  private:
   Size m_, n_;
   GemmBatch batch_;
   bool is_shared_ = false;
+  Size work_ = 0;               ///< in elements of a small kernel
   Size down_ = 1, across_ = 1;  ///< blocks of a C
 };
 
