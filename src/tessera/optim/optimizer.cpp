@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
 #include <cmath>
 #include <string>
 #include <type_traits>
@@ -9,6 +10,7 @@
 #include <tessera/base/for_each.hpp>
 #include <tessera/base/half_float.hpp>
 #include <tessera/base/region.hpp>
+#include <tessera/nn/rows.hpp>
 #include <tessera/optim/optimizer.hpp>
 
 namespace tessera {
@@ -33,9 +35,9 @@ struct Moments {
   BlockRun place;
 
   KOKKOS_FUNCTION T operator[](Size i) const { return static_cast<T>(data[i]); }
-  /// Returns the random bits with which element i of a step is rounded: 16 for each moment.
-  KOKKOS_FUNCTION std::uint32_t bits(Size i) const {
-    return std::is_same_v<M, T> ? 0 : random_bits(key, static_cast<std::uint64_t>(place(i)));
+  /// Returns the random bits with which an element of a step is rounded: 16 for each moment.
+  KOKKOS_FUNCTION std::uint32_t bits(Size number) const {
+    return std::is_same_v<M, T> ? 0 : random_bits(key, static_cast<std::uint64_t>(number));
   }
   KOKKOS_FUNCTION void set(Size i, T value, std::uint32_t bits) const {
     if constexpr (std::is_same_v<M, T>)
@@ -44,6 +46,55 @@ struct Moments {
       data[i] = rounded_at_random(static_cast<float>(value), bits);
   }
 };
+
+/// Calls a function of an element and its number in the whole parameter.
+template <class F>
+struct OfElement {
+  F f;
+  BlockRun place;
+  KOKKOS_INLINE_FUNCTION void operator()(Size i) const { f(i, place(i)); }
+};
+template <class F>
+struct OfElementWithoutNumber {
+  F f;
+  KOKKOS_INLINE_FUNCTION void operator()(Size i) const { f(i, 0); }
+};
+
+/// Elements whose numbers follow each other: processors have no vectors of divisions, which would
+/// take most of the time.
+template <class F>
+struct OfElements {
+  static constexpr Size longest = 4096;
+
+  F f;
+  BlockRun place;
+  Size n;
+  Size cols = place.block_cols == place.cols ? place.first + n : place.block_cols;
+  Size first_row = place.first / cols, pieces = (cols + longest - 1) / longest;
+
+  Size count() const { return ((place.first + n - 1) / cols - first_row + 1) * pieces; }
+  void operator()(Size part) const {
+    const Size row = (first_row + part / pieces) * cols, col = part % pieces * longest,
+               begin = std::max(place.first, row + col) - place.first,
+               end = std::min({place.first + n, row + cols, row + col + longest}) - place.first,
+               number = place(begin);
+    for_each_independent(end - begin, [&](Size j) { f(begin + j, number + j); });
+  }
+};
+
+/// Calls f(i, number) for the elements of a run. Only moments that are rounded have numbers.
+template <class T, class M, class F>
+void for_each_of(const std::string& label, Size n, const Moments<T, M>& m, const F& f) {
+  if (n == 0) return;
+  if constexpr (std::is_same_v<M, T>) {
+    for_each(label, n, OfElementWithoutNumber<F>{f});
+  } else if constexpr (on_host) {
+    const OfElements<F> parts{f, m.place, n};
+    for_each(label, parts.count(), parts, n);
+  } else {
+    for_each(label, n, OfElement<F>{f, m.place});
+  }
+}
 
 template <class T>
 void sgd(const Arguments<T>& a) {
@@ -61,11 +112,11 @@ void momentum_sgd(const Arguments<T>& a, T momentum, bool nesterov, const Moment
   const T lr = a.learning_rate, scale = a.scale;
   // The step is m, or g + momentum m with nesterov.
   const T of_gradient = nesterov ? T(1) : T(0), of_moment = nesterov ? momentum : T(1);
-  for_each(
-      "tessera::momentum_sgd"_label, a.n, KOKKOS_LAMBDA(Size i) {
+  for_each_of(
+      "tessera::momentum_sgd"_label, a.n, m, KOKKOS_LAMBDA(Size i, Size number) {
         const T gi = g[i] * scale;
         const T mi = gi + momentum * m[i];
-        m.set(i, mi, m.bits(i));
+        m.set(i, mi, m.bits(number));
         p[i] -= lr * (of_gradient * gi + of_moment * mi);
       });
 }
@@ -103,13 +154,13 @@ void adam(const Arguments<T>& a, const OptimizerConfig& config, Size t, const Mo
   const T correction2 = bias_correction<T>(config.beta2, t);
   const T epsilon = static_cast<T>(config.epsilon);
   const T weight_decay = a.weight_decay;
-  for_each(
-      "tessera::adam"_label, a.n, KOKKOS_LAMBDA(Size i) {
+  for_each_of(
+      "tessera::adam"_label, a.n, m, KOKKOS_LAMBDA(Size i, Size number) {
         using std::sqrt;
         const T gi = g[i] * scale;
         const T mi = c1 * gi + b1 * m[i];
         const T vi = c2 * (gi * gi) + b2 * v[i];
-        const std::uint32_t bits = m.bits(i);
+        const std::uint32_t bits = m.bits(number);
         m.set(i, mi, bits);
         v.set(i, vi, bits >> 16);
         const T direction = (mi * correction1) / (sqrt(vi * correction2) + epsilon);
@@ -124,12 +175,12 @@ void rmsprop(const Arguments<T>& a, const OptimizerConfig& config, const Moments
   const T lr = a.learning_rate, scale = a.scale;
   const T decay = static_cast<T>(config.decay), rest = static_cast<T>(1 - config.decay);
   const T epsilon = static_cast<T>(config.epsilon);
-  for_each(
-      "tessera::rmsprop"_label, a.n, KOKKOS_LAMBDA(Size i) {
+  for_each_of(
+      "tessera::rmsprop"_label, a.n, v, KOKKOS_LAMBDA(Size i, Size number) {
         using std::sqrt;
         const T gi = g[i] * scale;
         const T vi = rest * (gi * gi) + decay * v[i];
-        v.set(i, vi, v.bits(i));
+        v.set(i, vi, v.bits(number));
         p[i] -= lr * gi / sqrt(vi + epsilon);
       });
 }
@@ -139,11 +190,11 @@ template <class T, class M>
 void direct_muon(const Arguments<T>& a, T momentum, const Moments<T, M>& m, T* direction) {
   const T* const g = a.g;
   const T scale = a.scale, rest = 1 - momentum;
-  for_each(
-      "tessera::muon_direction"_label, a.n, KOKKOS_LAMBDA(Size i) {
+  for_each_of(
+      "tessera::muon_direction"_label, a.n, m, KOKKOS_LAMBDA(Size i, Size number) {
         const T gi = rest * (g[i] * scale);
         const T mi = gi + momentum * m[i];
-        m.set(i, mi, m.bits(i));
+        m.set(i, mi, m.bits(number));
         direction[i] = gi + momentum * mi;
       });
 }
