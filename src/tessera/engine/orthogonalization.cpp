@@ -36,8 +36,11 @@ Orthogonalization<T>::Orthogonalization(const Plan& plan, Size rank,
   const StatePlan state = plan.state(rank);
   for (Size b = 0; b < std::ssize(layout.buckets); ++b) {
     if (layout.buckets[b].matrices.empty()) continue;
-    Bucket& bucket = buckets_[b] = {
-        plan_matrices(plan, b, rank), state.buckets[b], layout.buckets[b].updates.axes, {}};
+    Bucket& bucket = buckets_[b] = {plan_matrices(plan, b, rank),
+                                    state.buckets[b],
+                                    layout.buckets[b].updates.axes,
+                                    scratch_.places[b],
+                                    {}};
     for (const Size p : bucket.plan.matrices) {
       const ParameterPlan& parameter = layout.parameters[p];
       Matrix& matrix = bucket.matrices.emplace_back(Matrix{parameter.shape[0], parameter.shape[1]});
@@ -46,27 +49,33 @@ Orthogonalization<T>::Orthogonalization(const Plan& plan, Size rank,
       for (Size m = 0; m < (is_whole ? 1 : mesh.size_of("model")); ++m) {
         const Piece piece = plan.piece(mesh.rank_at("model", m), parameter);
         const Size at = bucket.plan.pieces == 1 ? 0 : is_whole ? coordinate_ : m;
-        matrix.parts.push_back(
-            {{at * bucket.plan.held.count + parameter.place.begin - bucket.plan.held.begin,
-              num_elements(piece.extent)},
-             run_of(parameter.shape, piece, 0)});
+        matrix.parts.push_back({{bucket.at.held + at * bucket.plan.held.count +
+                                     parameter.place.begin - bucket.plan.held.begin,
+                                 num_elements(piece.extent)},
+                                run_of(parameter.shape, piece, 0)});
       }
     }
   }
 }
 
-/// Returns the elements of `held` that this rank has before it gathers pieces.
+/// Returns the memory of a bucket's matrices, of all pieces.
+template <class T>
+Vector<T> Orthogonalization<T>::held(const Bucket& of) const {
+  return alias_vector(held_.data() + of.at.held, of.plan.pieces * of.plan.held.count);
+}
+
+/// Returns those elements that this rank has before it gathers pieces.
 template <class T>
 Vector<T> Orthogonalization<T>::own(const Bucket& of) const {
   const Size piece = of.plan.pieces > 1 ? coordinate_ : 0;
-  return alias_vector(held_.data() + piece * of.plan.held.count, of.plan.held.count);
+  return alias_vector(held(of).data() + piece * of.plan.held.count, of.plan.held.count);
 }
 
 template <class T>
 Vector<T> Orthogonalization<T>::directions(Size bucket, Range elements) const {
   const Bucket& of = buckets_.at(bucket);
   T* const begin = of.plan.sent.empty() ? own(of).data() - of.plan.held.begin
-                                        : own_.data() - of.place.share.begin;
+                                        : own_.data() + of.at.own - of.place.share.begin;
   return alias_vector(begin + elements.begin, elements.count);
 }
 
@@ -74,16 +83,15 @@ template <class T>
 void Orthogonalization<T>::move(const MoveDirections& move) const {
   const Bucket& of = buckets_.at(move.bucket);
   const Communicator& ranks = communicators_[move.ranks];
-  const Vector<T> share = directions(move.bucket, of.place.share), held = own(of);
+  const Vector<T> share = directions(move.bucket, of.place.share), whole = own(of);
   if (move.operation == Operation::all_to_all) {
-    if (move.back) return ranks.all_to_all(held, of.plan.received, share, of.plan.sent);
-    return ranks.all_to_all(share, of.plan.sent, held, of.plan.received);
+    if (move.back) return ranks.all_to_all(whole, of.plan.received, share, of.plan.sent);
+    return ranks.all_to_all(share, of.plan.sent, whole, of.plan.received);
   }
-  if (move.ranks == model_)
-    return ranks.all_gather(held, alias_vector(held_.data(), of.plan.pieces * of.plan.held.count));
+  if (move.ranks == model_) return ranks.all_gather(whole, held(of));
   if (move.ranks == of.updates)
     return ranks.all_gather(directions(move.bucket, of.place.owned), share);
-  ranks.all_gather(share, held);
+  ranks.all_gather(share, whole);
 }
 
 template <class T>

@@ -39,8 +39,10 @@ class Orthogonalization {
     MatricesPlan plan;
     BucketPlace place;
     AxisSet updates;  ///< BucketPlan::updates
+    OrthogonalizationScratch::Place at;
     std::vector<Matrix> matrices;
   };
+  Vector<T> held(const Bucket& of) const;
   Vector<T> own(const Bucket& of) const;
 
   const PlanCommunicators& communicators_;

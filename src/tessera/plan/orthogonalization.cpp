@@ -44,11 +44,16 @@ OrthogonalizationScratch orthogonalization_scratch(const Plan& plan, Size rank) 
   OrthogonalizationScratch scratch;
   const ParameterLayout& layout = plan.stage(rank).parameters;
   const StatePlan state = plan.state(rank);
+  OrthogonalizationScratch::Place end;
   for (std::size_t b = 0; b < layout.buckets.size(); ++b) {
+    if (layout.buckets[b].begins_orthogonalization()) end = {};
+    scratch.places.push_back(end);
     if (layout.buckets[b].matrices.empty()) continue;
     const MatricesPlan matrices = plan_matrices(plan, static_cast<Size>(b), rank);
-    scratch.held = std::max(scratch.held, matrices.pieces * matrices.held.count);
-    if (!matrices.sent.empty()) scratch.own = std::max(scratch.own, state.buckets[b].share.count);
+    end.held += matrices.pieces * matrices.held.count;
+    if (!matrices.sent.empty()) end.own += state.buckets[b].share.count;
+    scratch.held = std::max(scratch.held, end.held);
+    scratch.own = std::max(scratch.own, end.own);
     for (const Size p : matrices.matrices) {
       const Shape& shape = layout.parameters[p].shape;
       scratch.products.raise_to(shape[0], shape[1], plan.input.numerics.reproducible);

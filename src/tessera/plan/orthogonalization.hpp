@@ -27,6 +27,12 @@ MatricesPlan plan_matrices(const Plan& plan, Size bucket, Size rank);
 struct OrthogonalizationScratch {
   Size held = 0;  ///< MatricesPlan::held of all pieces
   Size own = 0;   ///< the share, before and after an all-to-all
+  /// Where the elements of each bucket begin: buckets that are orthogonalized at the same time do
+  /// not share memory.
+  struct Place {
+    Size held = 0, own = 0;
+  };
+  std::vector<Place> places{};
   NewtonSchulzScratch products{};
 };
 OrthogonalizationScratch orthogonalization_scratch(const Plan& plan, Size rank);

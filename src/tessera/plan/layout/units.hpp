@@ -84,6 +84,9 @@ struct BucketPlan {
   /// with MuonLayout::owner and exchange: runs of parameters, balanced by FLOPs. With exchange, a
   /// bucket begins with the rank behind the last one of the bucket before, if there are enough.
   std::vector<Size> owners{};
+  /// Returns true if the matrices of the buckets before are orthogonalized first. Those of the
+  /// others belong to other ranks, which compute at the same time.
+  bool begins_orthogonalization() const { return owners.empty() || owners.front() == 0; }
   Cuts cuts() const { return {shares, updates}; }
   /// Returns the axes over which that is sharded which a rank keeps.
   AxisSet axes(Held held) const {

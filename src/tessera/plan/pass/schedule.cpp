@@ -68,8 +68,11 @@ class Scheduler {
     const AxisSet of_state = state_axes(input_, mesh());
     if (input_.clips_by_norm && input_.numerics.reproducible) add(FindLargest{{of_state}});
     if (input_.clips_by_value || input_.clips_by_norm) add(Clip{{of_state}});
-    for (Size b = 0; b < size(); ++b)
-      if (!buckets_[b].matrices.empty()) orthogonalize(b);
+    for (Size b = 0, end = 0; b < size(); b = end) {
+      do ++end;
+      while (end < size() && !buckets_[end].begins_orthogonalization());
+      orthogonalize({b, end - b});
+    }
     add(Update{});
     for (Size b = 0; b < size(); ++b) {
       if (has_updates(b)) add(Gather{{b, buckets_[b].updates.axes}});
@@ -176,20 +179,30 @@ class Scheduler {
   void reduce(Size bucket, Phase phase) {
     add(Reduce{{bucket, buckets_[bucket].summing(), phase}});
   }
-  void orthogonalize(Size b) {
-    const AxisSet shares = buckets_[b].shares.axes, model = mesh().axes_named({"model"});
-    const auto move = [&](AxisSet ranks, Operation operation, bool back = false) {
+  /// Orthogonalizes the matrices of some buckets: moves all of them before and after that, so that
+  /// their owners do not wait for each other.
+  void orthogonalize(Range of) {
+    const bool exchanges = input_.muon_layout == MuonLayout::exchange;
+    const auto for_buckets = [&](const auto& f) {
+      for (Size b = of.begin; b < of.end(); ++b)
+        if (!buckets_[b].matrices.empty()) f(b, buckets_[b]);
+    };
+    const auto move = [&](Size b, AxisSet ranks, Operation operation, bool back = false) {
       if (mesh().group_size(ranks) > 1) add(MoveDirections{{b, ranks}, operation, back});
     };
-    const bool exchanges = input_.muon_layout == MuonLayout::exchange;
-    add(Orthogonalize{{b, {}, Phase::start}});
-    move(buckets_[b].updates.axes, Operation::all_gather);
-    if (exchanges) move(shares, Operation::all_to_all);
-    if (input_.muon_layout == MuonLayout::gather) move(shares, Operation::all_gather);
-    if (buckets_[b].splits_matrices) move(model, Operation::all_gather);
-    add(Orthogonalize{{b, {}}});
-    if (exchanges) move(shares, Operation::all_to_all, true);
-    add(Orthogonalize{{b, {}, Phase::finish}});
+    for_buckets([&](Size b, const BucketPlan& bucket) {
+      add(Orthogonalize{{b, {}, Phase::start}});
+      move(b, bucket.updates.axes, Operation::all_gather);
+      if (exchanges) move(b, bucket.shares.axes, Operation::all_to_all);
+      if (input_.muon_layout == MuonLayout::gather)
+        move(b, bucket.shares.axes, Operation::all_gather);
+      if (bucket.splits_matrices) move(b, mesh().axes_named({"model"}), Operation::all_gather);
+    });
+    for_buckets([&](Size b, const BucketPlan&) { add(Orthogonalize{{b, {}}}); });
+    for_buckets([&](Size b, const BucketPlan& bucket) {
+      if (exchanges) move(b, bucket.shares.axes, Operation::all_to_all, true);
+      add(Orthogonalize{{b, {}, Phase::finish}});
+    });
   }
   void reduce_tied() {
     const auto tied = std::find_if(buckets_.begin(), buckets_.end(),
