@@ -120,8 +120,7 @@ Case make_case(const Study& study, const Choice& choice, const std::string& stra
   point.config = study.base;
   TrainingConfig& training = point.config.training;
   for (const auto& [name, value] : choice) {
-    const bool is_short = name == "mixed_precision" || name == "threads";
-    const std::string key = is_short ? "distributed." + name : name;
+    const std::string key = name_in_cases(name);
     if (key.find('.') == std::string::npos || !applies(key, strategy, mesh)) continue;
     set(point.config, key, value);
     point.factors[key] = value;
@@ -158,7 +157,7 @@ Case make_case(const Study& study, const Choice& choice, const std::string& stra
 
 bool matches(const Exclusion& exclusion, const Json& factors) {
   return std::all_of(exclusion.where.begin(), exclusion.where.end(), [&](const auto& condition) {
-    const auto found = factors.find(condition.first);
+    const auto found = factors.find(name_in_cases(condition.first));
     const auto& values = condition.second;
     return found != factors.end() &&
            std::find(values.begin(), values.end(), *found) != values.end();

@@ -95,6 +95,8 @@ void parse(const std::string& key, const Json& table, Exclusion& exclusion) {
       tessera::assign(key + ".reason", value, exclusion.reason);
     } else {
       check_factor(key, name, value);
+      if (name == "meshes_over")
+        reject(key + "." + name, value, "is not a factor of a case; use mesh");
       exclusion.where[name] = values_of(key, value);
     }
   }

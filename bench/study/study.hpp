@@ -110,6 +110,10 @@ struct Study {
 inline constexpr std::array<std::string_view, 9> factor_names{
     "strategy",     "ranks",           "mesh",   "meshes_over", "global_batch", "batch_per_rank",
     "microbatches", "mixed_precision", "threads"};
+/// Returns the name under which cases have a factor: the configuration key of a short name.
+inline std::string name_in_cases(const std::string& factor) {
+  return factor == "mixed_precision" || factor == "threads" ? "distributed." + factor : factor;
+}
 
 struct StudySource {
   std::string file{};

@@ -154,6 +154,17 @@ TEST(Cases, ExclusionsGiveTheirReason) {
   EXPECT_EQ(cases[2].skip_reason.value_or(""), "too slow");
 }
 
+TEST(Cases, ExclusionsKnowShortNames) {
+  Study study =
+      study_of({{{"ranks", {2}}, {"threads", {1, 2}}, {"mixed_precision", {"no", "bf16"}}}});
+  study.exclusions = {{"too many", {{"threads", {2}}}},
+                      {"too few", {{"mixed_precision", {"bf16"}}}}};
+  std::vector<std::string> reasons;
+  for (const Case& of : make_cases(study)) reasons.push_back(of.skip_reason.value_or(""));
+  std::ranges::sort(reasons);
+  EXPECT_EQ(reasons, (std::vector<std::string>{"", "too few", "too many", "too many"}));
+}
+
 TEST(Cases, ContradictoryGridsAreErrors) {
   const auto expect_error = [](const Grid& grid) {
     EXPECT_THROW(make_cases(study_of({grid})), Error);

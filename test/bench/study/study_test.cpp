@@ -140,6 +140,8 @@ TEST(Study, WrongValuesNameTheKeyAndWhatIsAllowed) {
   expect_error("[[grid]]\nranks = []\n", "at least one value");
   expect_error("[[exclude]]\nranks = 1\n[[grid]]\nranks = 1\n", "needs a reason");
   expect_error("[[exclude]]\nreason = \"x\"\n[[grid]]\nranks = 1\n", "needs at least one factor");
+  expect_error("[[exclude]]\nmeshes_over = [\"data\"]\nreason = \"x\"\n[[grid]]\nranks = 1\n",
+               "is not a factor of a case; use mesh");
   expect_error("[model]\nwidths = [1]\n", "has no [[grid]]");
   expect_error("[study]\nbase = \"absent.toml\"\n[[grid]]\nranks = 1\n", "cannot be read");
   expect_error("[[grid\n", ":1: ");
