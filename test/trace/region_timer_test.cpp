@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <tessera/base/region.hpp>
+#include <tessera/base/share_items.hpp>
 #include <tessera/nn/products/gemm.hpp>
 #include <tessera/tensor/mesh.hpp>
 #include <tessera/trace/region_timer.hpp>
@@ -85,6 +86,23 @@ TEST(RegionTimer, TellsPhasesProductsAndCallsApart) {
   };
   for (const char* name : {"tessera::step", "tessera::forward", "tessera::gemm", "tessera::update"})
     EXPECT_TRUE(has(name)) << name;
+}
+
+// Kokkos would wait for the kernel that the threads belong to.
+TEST(RegionTimer, HearsNothingOfThreadsThatShareItems) {
+  const RegionTimer timer;
+  {
+    const Region step("tessera::step");
+    const Region products(products_region);
+    share_items("tessera::shared"_label, 8, 8, Size{1} << 40, [](const Range&, Size) {
+      const Region region("tessera::of_a_share");
+      const Region inner(products_region);
+    });
+  }
+  EXPECT_GT(timer.trace().products, 0);
+  EXPECT_LE(timer.trace().products, timer.trace().step);
+  for (const TracedRegion& region : timer.trace().regions)
+    EXPECT_TRUE(!on_host || region.name != "tessera::of_a_share");
 }
 
 std::vector<std::string> seen;  // by the tool of the next test

@@ -17,6 +17,9 @@ inline constexpr std::string_view action_event = "tessera::action ",
                                   tensor_event = "tessera::tensor ",
                                   bytes_event = "tessera::bytes ";
 
+/// The region of matrix products. One inside of another adds no time to it.
+inline constexpr const char* products_region = "tessera::gemm";
+
 /// Tells the event `kind` + text() to Kokkos Tools. Without a tool it costs one test.
 template <class Text>
 void mark_event(std::string_view kind, const Text& text) {
@@ -24,11 +27,11 @@ void mark_event(std::string_view kind, const Text& text) {
 }
 
 /// A Kokkos profiling region during the life of this object, for Kokkos Tools and Caliper. Without
-/// a tool it costs one test. Of threads that share items, one has regions.
+/// a tool it costs one test. Within share_items() there are none.
 class Region {
  public:
   explicit Region(const char* name)
-      : open_(Kokkos::Tools::profileLibraryLoaded() && !ThreadShare::is_silent()) {
+      : open_(Kokkos::Tools::profileLibraryLoaded() && !ThreadShare::is_open()) {
     if (open_) Kokkos::Tools::pushRegion(name);
   }
   ~Region() {

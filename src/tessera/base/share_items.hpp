@@ -30,7 +30,7 @@ void share_items([[maybe_unused]] const std::string& label, Size n, [[maybe_unus
     static const Size below = serial_below(), threads = kernel_threads();
     const Size shares = work < below ? 1 : std::min({n, most, threads});
     const auto run = [&](Size share) {
-      const ThreadShare open(share);
+      const ThreadShare open;
       f(balanced_split(n, shares, share), share);
     };
     if (shares > 1 && !ThreadShare::is_open()) {

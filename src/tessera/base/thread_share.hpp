@@ -1,26 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <tessera/base/types.hpp>
-
 namespace tessera {
 
 /// Marks the calling thread during the life of this object: it computes its share of some items
-/// alone (share_items()). Kernels then run as loops on this thread.
+/// alone (share_items()). Kernels are then loops on this thread, and tools hear nothing: Kokkos
+/// would wait for the kernel that the thread belongs to.
 class ThreadShare {
  public:
-  explicit ThreadShare(Size number) { current_ = number; }
-  ~ThreadShare() { current_ = none; }
+  ThreadShare() { is_open_ = true; }
+  ~ThreadShare() { is_open_ = false; }
   ThreadShare(const ThreadShare&) = delete;
   ThreadShare& operator=(const ThreadShare&) = delete;
 
-  static bool is_open() { return current_ != none; }
-  /// True for all shares but one, which speaks to tools for all of them.
-  static bool is_silent() { return current_ > 0; }
+  static bool is_open() { return is_open_; }
 
  private:
-  static constexpr Size none = -1;
-  static inline thread_local Size current_ = none;
+  static inline thread_local bool is_open_ = false;
 };
 
 }  // namespace tessera

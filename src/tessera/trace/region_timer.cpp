@@ -95,8 +95,9 @@ class State {
       trace.optimizer += own;
     } else if (!region.name.starts_with(pass_prefix)) {
       trace.compute += own;
-      // Regions of Kokkos Kernels inside it count; it contains no calls.
-      if (region.name == "tessera::gemm") trace.products += seconds;
+      // Regions of Kokkos Kernels inside it count; it contains no calls. Layers whose threads share
+      // items have one around their products.
+      if (region.name == products_region && !is_inside(products_region)) trace.products += seconds;
     }
   }
 

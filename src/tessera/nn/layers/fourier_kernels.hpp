@@ -17,6 +17,24 @@ enum class FourierScale : std::uint8_t {
   mirror,  ///< 1 for k2 = 0 and k2 = n / 2; 2 for the others, whose conjugates are not stored
 };
 
+/// The cosines and sines of all multiples of 2 pi / n, for a host: few points need few of them.
+struct UnitRoots {
+  static constexpr Size most = 64;
+
+  double cosines[most], sines[most];
+
+  explicit UnitRoots(Size n) {
+    for (Size i = 0; i < n; ++i) {
+      const double angle = angle_of(i, n);
+      cosines[i] = std::cos(angle), sines[i] = std::sin(angle);
+    }
+  }
+  KOKKOS_INLINE_FUNCTION static double angle_of(Size i, Size n) {
+    constexpr double two_pi = 6.28318530717958647693;
+    return two_pi * static_cast<double>(i) / static_cast<double>(n);
+  }
+};
+
 /// Fills the two factors of exp(-i (k1 x1 + k2 x2)), with x in units of 2 pi / n. `along_first`,
 /// (2 magnitudes, rows), has the rows cos(k1 x1) and -sin(k1 x1) for k1 = least, least + 1, ...;
 /// `along_second`, (2 modes, n), has the rows cos(k2 x2) and -sin(k2 x2), scaled, for k2 = 0, 1,
@@ -28,21 +46,22 @@ struct FourierMatrices {
   Size firsts;  ///< number of factors exp(-i k1 x1)
   Size n, least;
   FourierScale scale;
+  const UnitRoots* roots = nullptr;
 
   KOKKOS_INLINE_FUNCTION void operator()(Size i) const {
     using std::cos;
     using std::sin;
-    constexpr double two_pi = 6.28318530717958647693;
     const bool is_first = i < firsts;
     const Size columns = is_first ? rows.rows() : n, at = is_first ? i : i - firsts;
     const Size number = at / columns, column = at % columns;
     const Size k = is_first ? least + number : number, x = is_first ? rows.x1(column) : column;
-    const double angle = two_pi * static_cast<double>(k * x % n) / static_cast<double>(n);
+    const Size turn = k * x % n;
+    const double angle = UnitRoots::angle_of(turn, n);
     const double mirror = k == 0 || 2 * k == n ? 1 : 2, mean = 1 / static_cast<double>(n * n);
     const double factor = is_first ? 1 : scale == FourierScale::mean ? mean : mirror;
     T* const to = (is_first ? along_first : along_second) + 2 * number * columns + column;
-    to[0] = static_cast<StateOf<T>>(factor * cos(angle));
-    to[columns] = static_cast<StateOf<T>>(-factor * sin(angle));
+    to[0] = static_cast<StateOf<T>>(factor * (roots ? roots->cosines[turn] : cos(angle)));
+    to[columns] = static_cast<StateOf<T>>(-factor * (roots ? roots->sines[turn] : sin(angle)));
   }
 };
 

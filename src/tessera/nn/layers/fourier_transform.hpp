@@ -44,9 +44,12 @@ class FourierTransform {
     at += (places_ - 1) * size_between();  // of the other samples
     sums_ = at;
     const Size firsts = magnitudes_.count * grid_.rows();
-    for_each("tessera::fourier_matrices"_label, firsts + of.modes * of.n,
-             FourierMatrices<T>{along_first_.data(), along_second_.data(), grid_, firsts, of.n,
-                                magnitudes_.begin, scale});
+    FourierMatrices<T> matrices{
+        along_first_.data(), along_second_.data(), grid_, firsts, of.n, magnitudes_.begin, scale};
+    const bool has_roots = on_host && of.n <= UnitRoots::most;
+    const UnitRoots roots(has_roots ? of.n : 0);
+    if (has_roots) matrices.roots = &roots;
+    for_each("tessera::fourier_matrices"_label, firsts + of.modes * of.n, matrices);
   }
 
   /// Out: T or StateOf<T>.
@@ -112,6 +115,7 @@ class FourierTransform {
   /// the scratch memory. Threads share whole samples.
   template <class F>
   void for_samples(const F& f) const {
+    const Region region(on_host ? products_region : "tessera::fourier_transform");
     const bool is_shared = gemm_.is_reentrant() && occupies_threads(samples_);
     share_items("tessera::fourier_transform"_label, samples_, is_shared ? places_ : 1,
                 samples_ * size_between(), [&](const Range& own, Size place) {

@@ -102,6 +102,7 @@ class ModeProduct {
   /// matrices of a run in the scratch memory.
   template <class F>
   void share(Size items, const F& f) const {
+    const Region region(on_host ? products_region : "tessera::mode_product");
     const bool is_shared = call_.gemm.is_reentrant() && occupies_threads(items);
     share_items("tessera::mode_product"_label, items, is_shared ? places_ : 1,
                 rows_.count * modes_ * 2 * w_, f);

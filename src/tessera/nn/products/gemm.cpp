@@ -197,7 +197,7 @@ template <class C>
 void Gemm<T>::multiply_batch(Trans trans_a, Trans trans_b, const Matrix<const T>& a,
                              const Matrix<const T>& b, Sum beta, const Matrix<C>& c,
                              const GemmBatch& batch, const SumBlocks& sums) const {
-  const Region region("tessera::gemm");
+  const Region region(products_region);
   const MatrixShape op_a = shape_of(trans_a, a), op_b = shape_of(trans_b, b),
                     out = shape_of(Trans::no, c);
   check_shapes(op_a, op_b, out);
@@ -225,25 +225,22 @@ void Gemm<T>::multiply_batch(Trans trans_a, Trans trans_b, const Matrix<const T>
   if (is_native && !on_host)
     return native_product(trans_a, trans_b, a, b, beta, c,
                           rounds ? precision_ : MatmulPrecision::strict, batch);
-  const detail::SharedProduct shared(out.rows, out.cols, op_a.cols, batch, stride_of(c));
-  if (is_native)
-    return shared.multiply(trans_a, trans_b, a, b, c,
-                           [&](const auto& x, const auto& y, const auto& z) {
-                             native_product(trans_a, trans_b, x, y, beta, z, precision_);
-                           });
-  if constexpr (!is_half_v<T>)
-    if (!rounds)
-      return shared.multiply(trans_a, trans_b, a, b, c,
-                             [&](const auto& x, const auto& y, const auto& z) {
-                               strict_product(trans_a, trans_b, x, y, beta, z);
-                             });
+  const auto product = [&](Sum times, const auto& x, const auto& y, const auto& z) {
+    if constexpr (!is_half_v<T>)
+      if (!is_native) return strict_product(trans_a, trans_b, x, y, times, z);
+    native_product(trans_a, trans_b, x, y, times, z, precision_);
+  };
+  if (is_native || (!is_half_v<T> && !rounds))
+    return detail::SharedProduct(out.rows, out.cols, op_a.cols, batch, stride_of(c),
+                                 std::is_same_v<C, Sum>)
+        .multiply(trans_a, trans_b, a, b, beta, c, product);
   for_batch([&](const auto& x, const auto& y, const auto& z) {
     const Matrix<const Sum> left = prepared<T>(x, left_), right = prepared<T>(y, right_);
     const detail::SharedProduct one(out.rows, out.cols, op_a.cols, {}, out.cols);
     const auto multiply = [&](Sum times, const Matrix<Sum>& to) {
-      one.multiply(trans_a, trans_b, left, right, to,
-                   [&](const auto& l, const auto& r, const auto& t) {
-                     strict_product(trans_a, trans_b, l, r, times, t);
+      one.multiply(trans_a, trans_b, left, right, times, to,
+                   [&](Sum factor, const auto& l, const auto& r, const auto& t) {
+                     strict_product(trans_a, trans_b, l, r, factor, t);
                    });
     };
     if constexpr (std::is_same_v<C, Sum>) {
