@@ -14,12 +14,16 @@ namespace tessera {
 /// How layers divide products of small matrices.
 struct Tiling {
   /// Limit on the elements that the matrices of one kind, of all samples, heads or modes that are
-  /// multiplied at once, have in scratch memory.
+  /// multiplied at once, have in scratch memory: in that of each thread of a CPU.
   Size room;
   Size queries, keys;  ///< of a block of attention scores
   bool batches;        ///< one launch multiplies all matrices that are multiplied at once
   Size threads;        ///< of a CPU; 0 on a GPU
 
+  /// Returns how many threads of a CPU share `count` items, each with scratch memory of its own.
+  constexpr Size places(Size count) const {
+    return std::clamp<Size>(count, 1, std::max<Size>(1, threads));
+  }
   /// Returns how many of `count` samples, heads or modes, each with a matrix of so many elements in
   /// scratch memory, a layer multiplies at once.
   constexpr Size at_once(Size count, Size elements) const {
@@ -27,7 +31,7 @@ struct Tiling {
   }
   /// The same for a layer that computes a sample or a mode whole on one thread of a CPU.
   constexpr Size by_thread(Size count, Size elements) const {
-    return threads > 0 ? std::clamp<Size>(count, 1, threads) : at_once(count, elements);
+    return threads > 0 ? places(count) : at_once(count, elements);
   }
   /// Returns the launches of `count` products, of which `together` are multiplied at once.
   constexpr Size launches(Size count, Size together) const {
@@ -47,7 +51,7 @@ struct DeviceTraits {
   /// second cache of a core. A GPU needs large products, and many small ones in a launch. In a
   /// fixed order of sums, it multiplies one matrix after another (fixed_order.hpp).
   constexpr Tiling tiling(bool fixed_order = false) const {
-    if (device == Device::cpu) return {threads << 15, 64, 512, false, threads};
+    if (device == Device::cpu) return {1 << 15, 64, 512, false, threads};
     return {1 << 24, 1024, 4096, !fixed_order, 0};
   }
 };

@@ -6,6 +6,7 @@
 
 #include <tessera/base/alias.hpp>
 #include <tessera/base/pair_tree.hpp>
+#include <tessera/base/share_items.hpp>
 #include <tessera/nn/layers/attention_blocks.hpp>
 #include <tessera/nn/layers/attention_kernels.hpp>
 #include <tessera/nn/layers/layer_call.hpp>
@@ -17,6 +18,7 @@ namespace {
 using detail::AttentionBatches;
 using detail::AttentionBlock;
 using detail::AttentionRows;
+using detail::HeadGroup;
 using detail::heads_of;
 using detail::positions_of;
 using detail::query_rows;
@@ -71,21 +73,9 @@ LayerFunctions attention_functions(const LayerSpec& layer) {
 Size attention_scratch(const LayerSpec& layer, Size samples) {
   const Size keys = 1 + tree_levels(layer.share.blocks),
              sums = (2 * keys * positions_of(layer) + query_rows(layer)) * layer.size("d");
-  return AttentionBatches(layer, samples).at_once * (3 * square_size(layer) + sums);
+  const AttentionBatches batches(layer, samples);
+  return batches.places * batches.at_once * (3 * square_size(layer) + sums);
 }
-
-/// Some heads of one sample or, of more samples than there are heads, one head of some samples.
-struct HeadGroup {
-  Size sample, head;  ///< the first
-  Size count;
-  bool of_samples;
-
-  /// Returns the elements from one head to the next in a matrix with so many columns for each.
-  template <class E>
-  Size next(const Matrix<E>& of, const SampleRows& rows, Size columns) const {
-    return of_samples ? rows.next * static_cast<Size>(of.stride_0()) : columns;
-  }
-};
 
 /// The matrix of the first of some heads, and the elements from one head's to the next.
 template <class E>
@@ -133,84 +123,89 @@ class Attention {
         has_keys_(call.layer.inputs.size() > 1),
         in_tree_(rows_.queries.share.blocks > 1),
         sums_keys_(in_tree_ || (is_half_v<T> && (!has_keys_ || !has_terms()))),
-        scale_(1 / std::sqrt(static_cast<State>(d_))) {}
+        scale_(1 / std::sqrt(static_cast<State>(d_))),
+        scratch_(call.scratch.data()) {}
 
   void forward() const {
-    for_heads([&](const HeadGroup& heads) {
-      const auto output = [&](const SampleRows& queries) {
-        return part(call_.output, 1, 0, heads, queries);
-      };
-      for_each_block(
-          rows_, heads.sample,
-          [&](const AttentionBlock& block) {
-            const Scores scores = scores_of(heads, block);
-            const Heads<T> p = probabilities(block);
-            const Heads<State> sum = query_sums(heads, output(block.queries), block.queries);
-            const bool is_first = block.is_first && call_.ring.is_first;
-            detail::add_to_softmax<T>(scores, p.rows(), sum.rows(), d_, is_first);
-            multiply(heads, Trans::no, Trans::no, p, key_or_value(heads, 1, block.keys),
-                     is_first ? 0 : 1, sum);
-          },
-          [&](const SampleRows& queries) {
-            if (!call_.ring.is_last) return;
-            const Heads<T> y = output(queries);
-            store(heads, query_sums(heads, y, queries), y, statistics_of(heads, queries).rows());
-          },
-          [](Size) {});
-    });
+    for_heads([](const Attention& own, const HeadGroup& heads) { own.forward(heads); });
   }
 
-  /// dv = p^T dy, dp = dy v^T, dq = ds k, dk = ds^T q.
   void backward() const {
-    const auto gradient = [&](const HeadGroup& heads, Size number, const SampleRows& rows) {
-      return part(call_.input_gradients[0], columns_, number, heads, rows);
-    };
     // With keys in an input of their own, those in the first input have no gradient.
     if (call_.ring.is_first && call_.input_gradients[0].size() > 0)
       Kokkos::deep_copy(ExecSpace(), call_.input_gradients[0], T(0));
     if (has_keys_ && !sums_keys_) Kokkos::deep_copy(ExecSpace(), shared_gradient(), State(0));
-    const auto dq_sums = [&](const HeadGroup& heads, const SampleRows& rows) {
-      return query_sums(heads, gradient(heads, 0, rows), rows);
-    };
-    for_heads([&](const HeadGroup& heads) {
-      if (sums_keys_) begin_key_sums(0);
-      for_each_block(
-          rows_, heads.sample,
-          [&](const AttentionBlock& block) {
-            const Heads<const T> dy = part(call_.output_gradient, 1, 0, heads, block.queries);
-            const auto [p, ds] = score_gradients(heads, block, dy);
-            add_key_gradients(heads, block, p, ds);
-            multiply(heads, Trans::no, Trans::no, ds, key_or_value(heads, 0, block.keys),
-                     block.is_first && call_.ring.is_first ? 0 : 1, dq_sums(heads, block.queries));
-          },
-          [&](const SampleRows& queries) {
-            if (is_half_v<T> && call_.ring.is_last)
-              store(heads, dq_sums(heads, queries), gradient(heads, 0, queries));
-          },
-          [&](Size block) {
-            if (!in_tree_) return;
-            join_rows(0, {block, 1},
-                      [&](Size lower, Size upper) { join(key_node(lower), key_node(upper)); });
-            if (block + 1 < rows_.queries.blocks().count) begin_key_sums(nodes_in({0, block + 1}));
-          });
-      node_ = 0;
-      for (Size i = 0; sums_keys_ && i < rows_.keys.runs(); ++i) {
-        const SampleRows keys = rows_.keys.run(heads.sample, i);
-        for (const Size number : {0, 1}) {
-          const Heads<State> sums = key_sums(number, {keys.position, keys.count});
-          if (!has_keys_)
-            store(key_heads(heads), sums, gradient(heads, 1 + number, keys));
-          else if (has_terms())
-            store(key_heads(heads), sums,
-                  key_part(call_.input_gradient_terms[1], number, heads, keys));
-          else
-            store(key_heads(heads), sums, key_part(call_.input_gradients[1], number, heads, keys));
-        }
-      }
-    });
+    for_heads([](const Attention& own, const HeadGroup& heads) { own.backward(heads); });
   }
 
  private:
+  void forward(const HeadGroup& heads) const {
+    const auto output = [&](const SampleRows& queries) {
+      return part(call_.output, 1, 0, heads, queries);
+    };
+    for_each_block(
+        rows_, heads.sample,
+        [&](const AttentionBlock& block) {
+          const Scores scores = scores_of(heads, block);
+          const Heads<T> p = probabilities(block);
+          const Heads<State> sum = query_sums(heads, output(block.queries), block.queries);
+          const bool is_first = block.is_first && call_.ring.is_first;
+          detail::add_to_softmax<T>(scores, p.rows(), sum.rows(), d_, is_first);
+          multiply(heads, Trans::no, Trans::no, p, key_or_value(heads, 1, block.keys),
+                   is_first ? 0 : 1, sum);
+        },
+        [&](const SampleRows& queries) {
+          if (!call_.ring.is_last) return;
+          const Heads<T> y = output(queries);
+          store(heads, query_sums(heads, y, queries), y, statistics_of(heads, queries).rows());
+        },
+        [](Size) {});
+  }
+
+  /// dv = p^T dy, dp = dy v^T, dq = ds k, dk = ds^T q.
+  void backward(const HeadGroup& heads) const {
+    const auto gradient = [&](Size number, const SampleRows& rows) {
+      return part(call_.input_gradients[0], columns_, number, heads, rows);
+    };
+    const auto dq_sums = [&](const SampleRows& rows) {
+      return query_sums(heads, gradient(0, rows), rows);
+    };
+    if (sums_keys_) begin_key_sums(0);
+    for_each_block(
+        rows_, heads.sample,
+        [&](const AttentionBlock& block) {
+          const Heads<const T> dy = part(call_.output_gradient, 1, 0, heads, block.queries);
+          const auto [p, ds] = score_gradients(heads, block, dy);
+          add_key_gradients(heads, block, p, ds);
+          multiply(heads, Trans::no, Trans::no, ds, key_or_value(heads, 0, block.keys),
+                   block.is_first && call_.ring.is_first ? 0 : 1, dq_sums(block.queries));
+        },
+        [&](const SampleRows& queries) {
+          if (is_half_v<T> && call_.ring.is_last)
+            store(heads, dq_sums(queries), gradient(0, queries));
+        },
+        [&](Size block) {
+          if (!in_tree_) return;
+          join_rows(0, {block, 1},
+                    [&](Size lower, Size upper) { join(key_node(lower), key_node(upper)); });
+          if (block + 1 < rows_.queries.blocks().count) begin_key_sums(nodes_in({0, block + 1}));
+        });
+    node_ = 0;
+    for (Size i = 0; sums_keys_ && i < rows_.keys.runs(); ++i) {
+      const SampleRows keys = rows_.keys.run(heads.sample, i);
+      for (const Size number : {0, 1}) {
+        const Heads<State> sums = key_sums(number, {keys.position, keys.count});
+        if (!has_keys_)
+          store(key_heads(heads), sums, gradient(1 + number, keys));
+        else if (has_terms())
+          store(key_heads(heads), sums,
+                key_part(call_.input_gradient_terms[1], number, heads, keys));
+        else
+          store(key_heads(heads), sums, key_part(call_.input_gradients[1], number, heads, keys));
+      }
+    }
+  }
+
   /// Returns true if the gradient of the second input stays a term of a sum.
   bool has_terms() const { return call_.input_gradient_terms[1].data() != nullptr; }
 
@@ -218,7 +213,7 @@ class Attention {
   Vector<State> key_node(Size row) const {
     const Size size = 2 * at_once_ * t_ * d_;
     const Size first = at_once_ * (3 * square_ + (row == 0 ? 0 : query_rows(call_.layer) * d_));
-    return alias_vector(call_.scratch.data() + first + row * size, size);
+    return alias_vector(scratch_ + first + row * size, size);
   }
   /// Adds the next gradients to this row.
   void begin_key_sums(Size row) const {
@@ -226,15 +221,20 @@ class Attention {
     clear(key_node(row));
   }
 
+  /// Calls f(attention, heads) for all groups of heads, which threads share.
   template <class F>
   void for_heads(const F& f) const {
-    const Size heads = heads_of(call_.layer), all = batches_.all;
-    const bool of_samples = batches_.of_samples;
-    for (Size i = 0; i < (of_samples ? heads : call_.samples); ++i)
-      for (Size first = 0; first < (of_samples ? all : heads); first += all)
-        for (Size begin = first; begin < first + all; begin += at_once_)
-          f(HeadGroup{of_samples ? begin : i, of_samples ? i : begin,
-                      std::min(at_once_, first + all - begin), of_samples});
+    const Size groups = batches_.groups,
+               of_place = static_cast<Size>(call_.scratch.size()) / batches_.places;
+    const auto run = [&](const Range& some, Size place) {
+      Attention own(*this);
+      own.scratch_ += place * of_place;
+      for (Size i = some.begin; i < some.end(); ++i) f(own, batches_.group(i));
+    };
+    if (kernel_threads() == 1 || !call_.gemm.is_reentrant() || !occupies_threads(groups))
+      return run({0, groups}, 0);
+    const Size scores = call_.samples * heads_of(call_.layer) * call_.layer.positions() * t_;
+    share_items("tessera::attention"_label, groups, batches_.places, scores, run);
   }
 
   template <class A, class B, class C>
@@ -369,7 +369,7 @@ class Attention {
   /// gradients; 2: probabilities and gradients of a 16-bit compute type.
   template <class E>
   Heads<E> squares(Size number, const AttentionBlock& block) const {
-    return {alias_matrix(reinterpret_cast<E*>(call_.scratch.data() + number * at_once_ * square_),
+    return {alias_matrix(reinterpret_cast<E*>(scratch_ + number * at_once_ * square_),
                          block.queries.count, block.keys.count),
             square_};
   }
@@ -389,6 +389,7 @@ class Attention {
   bool sums_keys_;  ///< in scratch memory
   mutable Size node_ = 0;
   State scale_;
+  State* scratch_;  ///< of the groups of heads of one thread
 };
 
 constexpr LayerKind attention_kind{

@@ -18,18 +18,54 @@ inline Size square_size(const LayerSpec& layer) {
   return query_rows(layer) * std::min(layer.tiling.keys, positions_of(layer));
 }
 
+/// Some heads of one sample or, of more samples than there are heads, one head of some samples.
+struct HeadGroup {
+  Size sample, head;  ///< the first
+  Size count;
+  bool of_samples;
+
+  /// Returns the elements from one head to the next in a matrix with so many columns for each.
+  template <class E>
+  Size next(const Matrix<E>& of, const SampleRows& rows, Size columns) const {
+    return of_samples ? rows.next * static_cast<Size>(of.stride_0()) : columns;
+  }
+};
+
 /// The products that an attention layer makes at once: those of heads of one sample or, of more
 /// samples than there are heads, of one head of several samples. Of heads that share keys, all with
 /// one key, and no others.
 struct AttentionBatches {
+  Size heads;
   bool of_samples;
   Size all;  ///< heads or samples that may be multiplied at once
   Size at_once;
+  Size steps;   ///< to multiply all
+  Size groups;  ///< of heads or samples that are multiplied at once, of the whole layer
+  Size places;  ///< of groups in scratch memory
 
   AttentionBatches(const LayerSpec& layer, Size samples)
-      : of_samples(layer.size("u") == 1 && samples > heads_of(layer)),
-        all(layer.size("u") > 1 ? layer.size("u") : std::max<Size>({1, heads_of(layer), samples})),
-        at_once(layer.size("u") > 1 ? all : layer.tiling.at_once(all, square_size(layer))) {}
+      : heads(heads_of(layer)),
+        of_samples(layer.size("u") == 1 && samples > heads),
+        all(layer.size("u") > 1 ? layer.size("u") : std::max<Size>({1, heads, samples})),
+        at_once(layer.size("u") > 1 ? all : layer.tiling.at_once(all, square_size(layer))) {
+    // Each thread has samples of its own.
+    if (of_samples && layer.tiling.threads > 0)
+      at_once = std::min(at_once, (all + layer.tiling.threads - 1) / layer.tiling.threads);
+    steps = (all + at_once - 1) / at_once;
+    groups = samples * heads / all * steps;
+    places = layer.tiling.places(groups);
+  }
+
+  /// Returns a group, sample after sample: threads share rows, as those of other layers do.
+  HeadGroup group(Size number) const {
+    if (of_samples) {
+      const Size begin = number / heads * at_once;
+      return {begin, number % heads, std::min(at_once, all - begin), true};
+    }
+    const Size of_sample = heads / all * steps, rest = number % of_sample,
+               begin = rest % steps * at_once;
+    return {number / of_sample, rest / steps * all + begin, std::min(at_once, all - begin), false};
+  }
 };
 
 /// The rows of the queries and of the keys of an attention layer.
