@@ -64,6 +64,7 @@ def parser(doc, precisions):
     made = argparse.ArgumentParser(description=doc)
     made.add_argument("--case", type=pathlib.Path, required=True, help="folder of the settings, the weights and the batch")
     made.add_argument("--steps", type=int, required=True)
+    made.add_argument("--threads", type=int, default=1)
     made.add_argument("--warm-up", type=int, default=CHECKED + 1)
     made.add_argument("--precision", choices=precisions, default="float32")
     return made

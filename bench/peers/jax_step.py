@@ -100,8 +100,9 @@ def time_steps(options):
 
 def main():
     options = parse()
-    # JAX reads this when it starts its devices, of one thread each.
-    os.environ["XLA_FLAGS"] = f"--xla_force_host_platform_device_count={options.devices} --xla_cpu_multi_thread_eigen=false"
+    # JAX reads this when it starts its devices, of one thread each; a single one may use all cores of the process.
+    shares = str(options.threads > 1).lower()
+    os.environ["XLA_FLAGS"] = f"--xla_force_host_platform_device_count={options.devices} --xla_cpu_multi_thread_eigen={shares}"
     jax.config.update("jax_platforms", "cpu")
     case.print_result(*time_steps(options))
 

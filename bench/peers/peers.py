@@ -50,8 +50,9 @@ def rows_of(model, ranks, precision):
 def parse(arguments=None):
     parser = argparse.ArgumentParser(description=__doc__, allow_abbrev=False)
     parser.add_argument("--tessera-bench", required=True, help="program to measure")
-    parser.add_argument("--mpirun", default="mpirun --bind-to core", help="launcher with its options (mpirun --bind-to core)")
+    parser.add_argument("--mpirun", help="launcher with its options (mpirun --bind-to core, with a core for each thread)")
     parser.add_argument("--ranks", type=int, nargs="+", default=[1, 2], help="numbers of ranks (1 2)")
+    parser.add_argument("--threads", type=int, default=1, help="of each rank (1)")
     parser.add_argument("--device", choices=["cpu", "cuda"], default="cpu", help="cuda: a GPU for each rank, without JAX (cpu)")
     parser.add_argument("--precision", nargs="+", choices=["float32", "tf32", "bf16"], help="tf32: on GPUs; all without this option")
     parser.add_argument("--models", nargs="+", choices=list(SMALL), default=["mlp"], help="models to train (mlp)")
@@ -62,16 +63,19 @@ def parse(arguments=None):
     parser.add_argument("--small", action="store_true", help="tiny models, to see that everything runs")
     parser.add_argument("--json", help="write all figures to this file")
     options = parser.parse_args(arguments)
-    counts = {"--ranks": options.ranks, "--rounds": [options.rounds], "--steps": [options.steps]}
+    counts = {"--ranks": options.ranks, "--threads": [options.threads], "--rounds": [options.rounds], "--steps": [options.steps]}
     for name, values in counts.items():
         for value in values:
             if value < 1:
                 raise SystemExit(f"error: {name} {value}: must be a positive number")
+    options.mpirun = options.mpirun or f"mpirun --map-by slot:PE={options.threads} --bind-to core"
     on_gpus = ["tf32"] if options.device == "cuda" else []
     options.only = options.only or ["tessera", "torch"] + ([] if options.device == "cuda" else ["jax"])
     options.precision = options.precision or ["float32", *on_gpus, "bf16"]
     if "tf32" in options.precision and not on_gpus:
         raise SystemExit("error: --precision tf32: needs --device cuda")
+    if "jax" in options.only and options.threads > 1 and max(options.ranks) > 1:
+        raise SystemExit(f"error: --threads {options.threads}: several devices of JAX have one thread each; needs --ranks 1 or --only")
     if "jax" in options.only and on_gpus:
         raise SystemExit("error: --only jax: is measured on CPUs only")
     if options.json and os.path.exists(options.json) and not os.path.isfile(options.json):
@@ -109,10 +113,10 @@ def make_case(model, options, folder):
     (folder / "learning_rate").write_text(rate, encoding="utf-8")
 
 
-def run(command):
-    """Runs a command whose processes have one thread each, and returns its standard output."""
-    threads = {name: "1" for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")}
-    done = subprocess.run(command, capture_output=True, text=True, env={**os.environ, **threads})
+def run(command, threads=1):
+    """Runs a command whose processes have so many threads each, and returns its standard output."""
+    given = {name: str(threads) for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")}
+    done = subprocess.run(command, capture_output=True, text=True, env={**os.environ, **given})
     if done.returncode != 0:
         said = (done.stderr or done.stdout).strip()
         raise SystemExit(f"error: {' '.join(map(str, command))} ended with {done.returncode}:\n{said}")
@@ -131,7 +135,8 @@ def our_step(row, options, file):
             + ["--set", f'grid=[{{strategy=["{row.options[0]}"],mesh=["data={row.ranks}"]}}]']
             + ["--set", f"distributed.mixed_precision={mixed}", "--set", f"model.matmul_precision={products}"]
             + ["--set", f"measure.steps={options.steps}"]
-            + ["-o", pathlib.Path(results) / "study"]
+            + ["-o", pathlib.Path(results) / "study"],
+            options.threads,
         )
         (found,) = pathlib.Path(results).glob("study/cases/*/result.json")
         result = json.loads(found.read_text(encoding="utf-8"))
@@ -152,7 +157,8 @@ def our_step(row, options, file):
 
 
 def their_step(row, options, file):
-    step = ["--case", file, "--steps", str(options.steps), "--precision", row.precision, *row.options]
+    step = ["--case", file, "--steps", str(options.steps), "--threads", str(options.threads), "--precision", row.precision]
+    step += row.options
     command = [sys.executable, HERE / f"{row.library}_step.py"]
     if row.library == "jax":
         step += ["--devices", str(row.ranks)]
@@ -160,9 +166,9 @@ def their_step(row, options, file):
         step += ["--device", options.device]
         if row.ranks > 1:
             command[1:1] = ["-m", "torch.distributed.run", "--standalone", f"--nproc-per-node={row.ranks}"]
-    # One core for each rank, as ours have.
-    cores = ",".join(map(str, sorted(os.sched_getaffinity(0))[: row.ranks]))
-    lines = run(["taskset", "-c", cores, *command, *step]).splitlines()
+    # One core for each thread, as ours have.
+    cores = ",".join(map(str, sorted(os.sched_getaffinity(0))[: row.ranks * options.threads]))
+    lines = run(["taskset", "-c", cores, *command, *step], options.threads).splitlines()
     return json.loads(next(line for line in reversed(lines) if line.startswith("{")))
 
 
@@ -193,7 +199,7 @@ def measure(options, folder):
             figures[row]["rounds"].append(statistics.median(seen["step_seconds"]))
     for figure in figures.values():
         figure["step_seconds"] = statistics.median(figure["rounds"])
-    return {"schema_version": 1, "device_name": device, "threads_per_rank": 1, "peers": list(figures.values())}
+    return {"schema_version": 1, "device_name": device, "threads_per_rank": options.threads, "peers": list(figures.values())}
 
 
 def work_of(figure):

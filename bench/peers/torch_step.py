@@ -99,7 +99,7 @@ def seconds_now(device):
 
 def time_steps(options, ranks, rank, device):
     """Returns the case, its number of parameters, the seconds of timed steps, and the losses of all."""
-    torch.set_num_threads(1)
+    torch.set_num_threads(options.threads)
     torch.manual_seed(rank)
     torch.set_float32_matmul_precision("high" if options.precision == "tf32" else "highest")
     given = case.load(options.case)

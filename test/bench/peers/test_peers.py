@@ -81,7 +81,7 @@ class Peers(unittest.TestCase):
         self.assertIn("ended with 3:\nout of luck", str(error.exception))
 
     def test_nothing_to_measure_is_refused_in_one_line(self):
-        for option, value in (("--ranks", "0"), ("--ranks", "-1"), ("--rounds", "0"), ("--steps", "0")):
+        for option, value in (("--ranks", "0"), ("--ranks", "-1"), ("--threads", "0"), ("--rounds", "0"), ("--steps", "0")):
             with self.subTest(option=option, value=value), self.assertRaises(SystemExit) as error:
                 parse([option, value])
             self.assertEqual(str(error.exception), f"error: {option} {value}: must be a positive number")
@@ -111,8 +111,13 @@ class Peers(unittest.TestCase):
         (wrong,) = [device for device, one in done.items() if one.returncode != 0]
         self.assertIn(f"\nerror: --device {wrong}: {TESSERA_BENCH} computes with ", done[wrong].stderr)
 
-    def test_processes_have_one_thread(self):
+    def test_processes_have_the_threads_that_are_asked_for(self):
         self.assertEqual(peers.run(["sh", "-c", "echo $OMP_NUM_THREADS"]), "1\n")
+        self.assertEqual(peers.run(["sh", "-c", "echo $OMP_NUM_THREADS"], 2), "2\n")
+        self.assertEqual(parse(["--threads", "2"]).mpirun, "mpirun --map-by slot:PE=2 --bind-to core")
+        with unittest.mock.patch("importlib.util.find_spec", return_value=True), self.assertRaises(SystemExit) as error:
+            peers.parse(["--tessera-bench", "x", "--threads", "2"])
+        self.assertIn("several devices of JAX have one thread each", str(error.exception))
 
     def measure(self, *libraries, models=("mlp",), ranks=(1, 2), precisions=("float32", "bf16")):
         python = PYTHON if libraries != ("tessera",) else sys.executable
