@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include <tessera/base/view.hpp>
 #include <tessera/nn/layers/shared_rows.hpp>
 
 namespace tessera::detail {
