@@ -69,6 +69,16 @@ auto range_policy(const Space& space, Size n) {
   return Kokkos::RangePolicy<Space, Kokkos::IndexType<Size>>(space, RangeBound{0}, RangeBound{n});
 }
 
+/// Calls f(j) for j in [0, n) on the calling thread. The calls must be independent: the compiler is
+/// told so and vectorises the loop without checks for aliases.
+template <class F>
+KOKKOS_INLINE_FUNCTION void for_each_independent(Size n, const F& f) {
+#if defined(__GNUC__) && !defined(__clang__) && !defined(__CUDACC__)
+#pragma GCC ivdep
+#endif
+  for (Size j = 0; j < n; ++j) f(j);
+}
+
 /// Calls f(i) for i in [0, n). `work` is the work in elements if it is not n.
 template <class F>
 void for_each(const std::string& label, Size n, const F& f, Size work = -1) {

@@ -14,16 +14,6 @@ namespace tessera {
 template <class Math>
 inline constexpr Size vector_lanes = on_host ? 32 / sizeof(Math) : 1;
 
-/// Calls f(j) for j in [0, n) on the calling thread. The calls must be independent: the compiler is
-/// told so and vectorises the loop without checks for aliases.
-template <class F>
-KOKKOS_INLINE_FUNCTION void for_each_independent(Size n, const F& f) {
-#if defined(__GNUC__) && !defined(__clang__) && !defined(__CUDACC__)
-#pragma GCC ivdep
-#endif
-  for (Size j = 0; j < n; ++j) f(j);
-}
-
 /// Asks a host for n elements that will be read soon.
 template <class E>
 KOKKOS_INLINE_FUNCTION void prefetch(const E* elements, Size n) {

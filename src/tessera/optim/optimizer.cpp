@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <algorithm>
 #include <cmath>
 #include <string>
 #include <type_traits>
@@ -10,8 +9,8 @@
 #include <tessera/base/for_each.hpp>
 #include <tessera/base/half_float.hpp>
 #include <tessera/base/region.hpp>
-#include <tessera/nn/rows.hpp>
 #include <tessera/optim/optimizer.hpp>
+#include <tessera/random/for_each_numbered.hpp>
 
 namespace tessera {
 namespace {
@@ -47,53 +46,19 @@ struct Moments {
   }
 };
 
-/// Calls a function of an element and its number in the whole parameter.
 template <class F>
-struct OfElement {
-  F f;
-  BlockRun place;
-  KOKKOS_INLINE_FUNCTION void operator()(Size i) const { f(i, place(i)); }
-};
-template <class F>
-struct OfElementWithoutNumber {
+struct WithoutNumber {
   F f;
   KOKKOS_INLINE_FUNCTION void operator()(Size i) const { f(i, 0); }
-};
-
-/// Elements whose numbers follow each other: processors have no vectors of divisions, which would
-/// take most of the time.
-template <class F>
-struct OfElements {
-  static constexpr Size longest = 4096;
-
-  F f;
-  BlockRun place;
-  Size n;
-  Size cols = place.block_cols == place.cols ? place.first + n : place.block_cols;
-  Size first_row = place.first / cols, pieces = (cols + longest - 1) / longest;
-
-  Size count() const { return ((place.first + n - 1) / cols - first_row + 1) * pieces; }
-  void operator()(Size part) const {
-    const Size row = (first_row + part / pieces) * cols, col = part % pieces * longest,
-               begin = std::max(place.first, row + col) - place.first,
-               end = std::min({place.first + n, row + cols, row + col + longest}) - place.first,
-               number = place(begin);
-    for_each_independent(end - begin, [&](Size j) { f(begin + j, number + j); });
-  }
 };
 
 /// Calls f(i, number) for the elements of a run. Only moments that are rounded have numbers.
 template <class T, class M, class F>
 void for_each_of(const std::string& label, Size n, const Moments<T, M>& m, const F& f) {
-  if (n == 0) return;
-  if constexpr (std::is_same_v<M, T>) {
-    for_each(label, n, OfElementWithoutNumber<F>{f});
-  } else if constexpr (on_host) {
-    const OfElements<F> parts{f, m.place, n};
-    for_each(label, parts.count(), parts, n);
-  } else {
-    for_each(label, n, OfElement<F>{f, m.place});
-  }
+  if constexpr (std::is_same_v<M, T>)
+    for_each(label, n, WithoutNumber<F>{f});
+  else
+    for_each_numbered(label, n, m.place, f);
 }
 
 template <class T>

@@ -28,7 +28,7 @@ class FourierTransform {
         of_(of),
         blocks_(blocks),
         places_(of.samples_at_once(call.samples)),
-        at_once_(on_host || blocks.own.count > 1 ? 1 : places_),
+        at_once_(of.tiling.threads > 0 || blocks.own.count > 1 ? 1 : places_),
         magnitudes_(of.magnitudes()),
         grid_(of.grid) {
     blocks_.unit /= of.group();  // in frequencies
@@ -46,7 +46,7 @@ class FourierTransform {
     const Size firsts = magnitudes_.count * grid_.rows();
     FourierMatrices<T> matrices{
         along_first_.data(), along_second_.data(), grid_, firsts, of.n, magnitudes_.begin, scale};
-    const bool has_roots = on_host && of.n <= UnitRoots::most;
+    const bool has_roots = of.tiling.threads > 0 && of.n <= UnitRoots::most;
     const UnitRoots roots(has_roots ? of.n : 0);
     if (has_roots) matrices.roots = &roots;
     for_each("tessera::fourier_matrices"_label, firsts + of.modes * of.n, matrices);
@@ -115,8 +115,9 @@ class FourierTransform {
   /// the scratch memory. Threads share whole samples.
   template <class F>
   void for_samples(const F& f) const {
-    const Region region(on_host ? products_region : "tessera::fourier_transform");
-    const bool is_shared = gemm_.is_reentrant() && occupies_threads(samples_);
+    const bool on_cpu = of_.tiling.threads > 0;
+    const Region region(on_cpu ? products_region : "tessera::fourier_transform");
+    const bool is_shared = on_cpu && gemm_.is_reentrant() && occupies_threads(samples_);
     share_items("tessera::fourier_transform"_label, samples_, is_shared ? places_ : 1,
                 samples_ * size_between(), [&](const Range& own, Size place) {
                   for (Size s = own.begin; s < own.end(); s += at_once_)

@@ -58,7 +58,8 @@ class ModeProduct {
         w_(call.layer.size("i")),
         modes_(call.layer.size("m")),
         places_(modes_at_once(call.layer)),
-        at_once_(on_host ? 1 : places_) {}
+        on_cpu_(call.layer.tiling.threads > 0),
+        at_once_(on_cpu_ ? 1 : places_) {}
 
   void forward() const { multiply(Trans::no, call_.inputs[0], call_.output); }
 
@@ -102,8 +103,8 @@ class ModeProduct {
   /// matrices of a run in the scratch memory.
   template <class F>
   void share(Size items, const F& f) const {
-    const Region region(on_host ? products_region : "tessera::mode_product");
-    const bool is_shared = call_.gemm.is_reentrant() && occupies_threads(items);
+    const Region region(on_cpu_ ? products_region : "tessera::mode_product");
+    const bool is_shared = on_cpu_ && call_.gemm.is_reentrant() && occupies_threads(items);
     share_items("tessera::mode_product"_label, items, is_shared ? places_ : 1,
                 rows_.count * modes_ * 2 * w_, f);
   }
@@ -137,7 +138,8 @@ class ModeProduct {
 
   const LayerCall<T>& call_;
   Size w_, modes_;
-  Size places_;   ///< of the matrices of modes in the scratch memory, for each of two kinds
+  Size places_;  ///< of the matrices of modes in the scratch memory, for each of two kinds
+  bool on_cpu_;
   Size at_once_;  ///< modes in a product
   Size square_ = 4 * w_ * w_;
   Range rows_{0, call_.samples};
