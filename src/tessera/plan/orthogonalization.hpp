@@ -27,8 +27,8 @@ MatricesPlan plan_matrices(const Plan& plan, Size bucket, Size rank);
 struct OrthogonalizationScratch {
   Size held = 0;  ///< MatricesPlan::held of all pieces
   Size own = 0;   ///< the share, before and after an all-to-all
-  /// Where the elements of each bucket begin: buckets that are orthogonalized at the same time do
-  /// not share memory.
+  /// The first elements of each bucket. Buckets that are orthogonalized at the same time do not
+  /// share memory.
   struct Place {
     Size held = 0, own = 0;
   };
