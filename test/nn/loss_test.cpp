@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
 #include <cmath>
 #include <limits>
 #include <vector>
@@ -56,6 +57,46 @@ void expect_loss_gradient(LossKind kind, const std::vector<double>& at, Size row
     up[i] += 1e-6, down[i] -= 1e-6;
     EXPECT_NEAR((loss_at(up, {}) - loss_at(down, {})) / 2e-6, gradient[i], 1e-8) << i;
   }
+}
+
+// More elements than a row of a kernel has, and not a multiple of a vector.
+TYPED_TEST(LossOf, SumsAndGradientsOfManyElements) {
+  using T = TypeParam;
+  const Size rows = 7, cols = 431;
+  const Matrix<T> p("p", rows, cols), t("t", rows, cols), g("g", rows, cols);
+  fill_normal(p, key(5));
+  fill_normal(t, key(6));
+  // Logits up to 60, whose exponentials are as small as 1e-26.
+  Kokkos::parallel_for(
+      Kokkos::RangePolicy<ExecSpace>(0, rows * cols),
+      KOKKOS_LAMBDA(Size i) { p.data()[i] *= i % 2 == 0 ? T(1) : T(15); });
+  struct Element {
+    double loss, slope;
+  };
+  const auto expect = [&](LossKind kind, const auto& of_element) {
+    const Vector<double> sums("sums", 1);
+    loss_and_gradient<T>(kind, p, t, 1, sums, g);
+    const auto at = to_host(p), target = to_host(t), gradient = to_host(g);
+    double sum = 0, size = 0;
+    for (std::size_t i = 0; i < at.size(); ++i) {
+      const Element expected = of_element(double(at[i]), double(target[i]));
+      sum += expected.loss, size += std::abs(expected.loss);
+      const double rounding =
+          4 * std::numeric_limits<T>::epsilon() * (2 + std::abs(expected.slope));
+      ASSERT_NEAR(gradient[i], expected.slope, rounding) << name_of(kind) << " " << at[i];
+    }
+    EXPECT_NEAR(to_host(sums)[0], sum,
+                std::max<double>(std::numeric_limits<T>::epsilon(), 1e-13) * size)
+        << name_of(kind);
+  };
+  expect(LossKind::mse, [](double x, double y) { return Element{(x - y) * (x - y), 2 * (x - y)}; });
+  expect(LossKind::mae, [](double x, double y) {
+    return Element{std::abs(x - y), x > y ? 1.0 : -1.0};
+  });
+  expect(LossKind::bce, [](double x, double y) {
+    return Element{std::max(x, 0.0) - x * y + std::log1p(std::exp(-std::abs(x))),
+                   1 / (1 + std::exp(-x)) - y};
+  });
 }
 
 TEST(Loss, GradientsAgreeWithFiniteDifferences) {

@@ -6,8 +6,9 @@
 
 #include <Kokkos_Core.hpp>
 
-/// exp(y) for y <= 0 without branches and library calls, so that loops over it vectorise. Splits
-/// y = n ln 2 + r with |r| <= ln 2 / 2 and uses a Taylor polynomial in r (Cody and Waite 1980).
+/// exp(y) for y <= 0 and log(1 + e) without branches and library calls, so that loops over them
+/// vectorise. exp splits y = n ln 2 + r with |r| <= ln 2 / 2 and uses a Taylor polynomial in r (Cody
+/// and Waite 1980).
 namespace tessera::detail {
 
 template <class T>
@@ -81,7 +82,7 @@ KOKKOS_FORCEINLINE_FUNCTION SplitExponential<T> split_exponential(T y, T least) 
   return {Kokkos::bit_cast<T>(bits), sum * r};
 }
 
-// Neither function computes subnormal numbers, which take a processor ten times as long.
+// None of these functions computes subnormal numbers, which take a processor ten times as long.
 
 /// exp(y) - 1, without cancellation near zero. It rounds to -1 for y < -38.
 template <class T>
@@ -94,6 +95,25 @@ template <class T>
 KOKKOS_FORCEINLINE_FUNCTION T exp_of_nonpositive(T y) {
   const SplitExponential<T> e = split_exponential(y, T(ExponentialTraits<T>::lowest));
   return e.power * (e.rest + T(1));
+}
+
+/// Returns 1/k + s/(k + 2) + s^2/(k + 4) + ..., up to the last term that counts for s <= 1/9.
+template <class T, int k>
+KOKKOS_FORCEINLINE_FUNCTION T artanh_series(T s) {
+  constexpr int last = sizeof(T) == 4 ? 15 : 33;
+  constexpr T coefficient = static_cast<T>(1.0 / k);
+  if constexpr (k == last)
+    return coefficient;
+  else
+    return multiply_add(artanh_series<T, k + 2>(s), s, coefficient);
+}
+
+/// log(1 + e) for e in [0, 1], as 2 artanh(x) with x = e / (2 + e).
+template <class T>
+KOKKOS_FORCEINLINE_FUNCTION T log1p_of_unit(T e) {
+  const T twice_x = e / (T(1) + T(0.5) * e);
+  const T x = e < T(1e-17) ? T(0) : T(0.5) * twice_x;  // its square is no subnormal number
+  return twice_x * artanh_series<T, 1>(x * x);
 }
 
 }  // namespace tessera::detail

@@ -13,17 +13,70 @@ namespace {
 
 using Sum = Kokkos::View<double, Kokkos::LayoutRight, MemSpace>;
 
-/// mse or mae, in one pass: reads p and t, writes the gradient, adds up the loss.
-template <bool squared, class T>
-void element_loss(Size n, const T* p, const StateOf<T>* t, StateOf<T> scale, const Sum& sum, T* g) {
+// The losses that are sums over elements: the term of a prediction p and a target t, and the
+// derivative of the term by p.
+
+struct SquaredError {
+  template <class Math>
+  KOKKOS_FORCEINLINE_FUNCTION static double term(Math p, Math t) {
+    const Math d = p - t;
+    return static_cast<double>(d) * d;
+  }
+  template <class Math>
+  KOKKOS_FORCEINLINE_FUNCTION static Math slope(Math p, Math t) {
+    return Math(2) * (p - t);
+  }
+};
+
+struct AbsoluteError {
+  template <class Math>
+  KOKKOS_FORCEINLINE_FUNCTION static double term(Math p, Math t) {
+    using std::fabs;
+    return fabs(static_cast<double>(p - t));
+  }
+  template <class Math>
+  KOKKOS_FORCEINLINE_FUNCTION static Math slope(Math p, Math t) {
+    const Math d = p - t;
+    return static_cast<Math>((d > Math(0)) - (d < Math(0)));
+  }
+};
+
+/// max(l, 0) - l t + log(1 + exp(-|l|)) of a logit l; its derivative is sigmoid(l) - t.
+struct BinaryCrossEntropy {
+  template <class Math>
+  KOKKOS_FORCEINLINE_FUNCTION static Math exp_of_less(Math l) {
+    return detail::exp_of_nonpositive(l < Math(0) ? l : -l);
+  }
+  template <class Math>
+  KOKKOS_FORCEINLINE_FUNCTION static double term(Math l, Math t) {
+    return (l > Math(0) ? l : Math(0)) - l * t + detail::log1p_of_unit(exp_of_less(l));
+  }
+  template <class Math>
+  KOKKOS_FORCEINLINE_FUNCTION static Math slope(Math l, Math t) {
+    const Math e = exp_of_less(l);
+    return (l < Math(0) ? e : Math(1)) / (Math(1) + e) - t;
+  }
+};
+
+/// Adds up the terms of n elements and sets g, unless it is null, to their slopes times `scale`. An
+/// element's exponential is computed twice: loops that only add up or only store vectorise.
+template <class Loss, class T>
+void element_loss(const std::string& label, Size n, const T* p, const StateOf<T>* t,
+                  StateOf<T> scale, const Sum& sum, T* g) {
   using Math = StateOf<T>;
-  sum_each(
-      squared ? "tessera::mse"_label : "tessera::mae"_label, n,
-      KOKKOS_LAMBDA(Size i, double& s) {
-        using std::fabs;
-        const Math d = p[i] - t[i], sign = static_cast<Math>((d > Math(0)) - (d < Math(0)));
-        if (g) g[i] = squared ? Math(2) * d * scale : scale * sign;
-        s += squared ? static_cast<double>(d) * d : fabs(static_cast<double>(d));
+  constexpr Size of_row = 1024;
+  sum_rows(
+      label, (n + of_row - 1) / of_row, of_row,
+      KOKKOS_LAMBDA(const Row& row, double& s) {
+        const Size at = row.number * of_row, count = n - at < of_row ? n - at : of_row;
+        const T* const pi = p + at;
+        const Math* const ti = t + at;
+        const double terms =
+            row.sum<double>(count, [=](Size j) { return Loss::term(Math(pi[j]), ti[j]); });
+        row.once([&]() { s += terms; });
+        if (!g) return;
+        T* const out = g + at;
+        row.for_each(count, [=](Size j) { out[j] = scale * Loss::slope(Math(pi[j]), ti[j]); });
       },
       sum);
 }
@@ -73,23 +126,6 @@ void relative_l2(Size rows, Size cols, const T* p, const StateOf<T>* t, StateOf<
         const double factor = difference == 0 ? 0 : scale / norms;
         T* const out = g + at;
         row.for_each(cols, [=](Size j) { out[j] = static_cast<Math>((pi[j] - ti[j]) * factor); });
-      },
-      sum);
-}
-
-/// max(l, 0) - l t + log(1 + exp(-|l|)) of logits l; its derivative is sigmoid(l) - t.
-template <class T>
-void binary_cross_entropy(Size n, const T* p, const StateOf<T>* t, StateOf<T> scale, const Sum& sum,
-                          T* g) {
-  using Math = StateOf<T>;
-  sum_each(
-      "tessera::bce"_label, n,
-      KOKKOS_LAMBDA(Size i, double& s) {
-        using std::log1p;
-        const Math l = p[i];
-        const Math e = detail::exp_of_nonpositive(l < Math(0) ? l : -l);
-        if (g) g[i] = ((l < Math(0) ? e : Math(1)) / (Math(1) + e) - t[i]) * scale;
-        s += (l > Math(0) ? l : Math(0)) - l * t[i] + log1p(e);
       },
       sum);
 }
@@ -295,13 +331,14 @@ void loss_and_gradient(LossKind kind, const Matrix<const T>& prediction,
   T* const g = gradient.data();
   switch (kind) {
     case LossKind::mse:
-      return element_loss<true>(rows * cols, p, t, scale, sum, g);
+      return element_loss<SquaredError>("tessera::mse"_label, rows * cols, p, t, scale, sum, g);
     case LossKind::mae:
-      return element_loss<false>(rows * cols, p, t, scale, sum, g);
+      return element_loss<AbsoluteError>("tessera::mae"_label, rows * cols, p, t, scale, sum, g);
     case LossKind::relative_l2:
       return relative_l2(rows, cols, p, t, scale, details, sum, g);
     case LossKind::bce:
-      return binary_cross_entropy(rows * cols, p, t, scale, sum, g);
+      return element_loss<BinaryCrossEntropy>("tessera::bce"_label, rows * cols, p, t, scale, sum,
+                                              g);
     case LossKind::cross_entropy:
       return cross_entropy(rows, cols, p, t, scale, details, sum, g);
     case LossKind::poisson:
