@@ -293,6 +293,65 @@ TEST(Software, WritesScoresAndReadsThem) {
                    bytes + 3 * scores * (2 * 2 + 1));
 }
 
+/// Returns the bytes that a host reads and writes in a step beyond those of a GPU.
+double bytes_of_host(const Plan& plan, double Work::*bytes) {
+  Plan on_gpu = plan;
+  on_gpu.input.traits.device = Device::gpu;
+  const auto number = [&](const Work& work) { return work.*bytes; };
+  return sum_of_work(plan, {}, number) - sum_of_work(on_gpu, {}, number);
+}
+
+// Caches of hosts read what is written, unless it takes the place of an operand.
+TEST(Work, OfHostsReadsBeforeItWrites) {
+  PlanInput input = three_on("data=1", 1, Strategy::data);
+  EXPECT_EQ(bytes_of_host(make_plan(input), &Work::bytes), 0);  // biases and relu work in place
+  input.model = transformer({.context = 8, .width = 16, .heads = 4, .blocks = 1});
+  input.batch_size = input.samples = 6;
+  input.loss = LossKind::cross_entropy;
+  const double rows = 6 * 8;
+  // Embedding and three norms, which keep two numbers of a row, forward; the two norms of the block
+  // add to a gradient, and the last one begins it.
+  const double forward = rows * (16 + 3 * (16 + 2)), backward = rows * 16 * 3;
+  EXPECT_EQ(bytes_of_host(make_plan(input), &Work::bytes), 4 * (forward + backward));
+}
+
+// A share is copied where buckets are gathered, or reduced, into a buffer of their own.
+TEST(Work, OfHostsCopiesShares) {
+  const auto copied = [](Strategy strategy) {
+    return bytes_of_host(make_plan(three_on("data=2", 2, strategy)), &Work::copied);
+  };
+  EXPECT_EQ(copied(Strategy::data), 0);
+  EXPECT_EQ(copied(Strategy::zero1), 0);
+  const Plan plan = make_plan(three_on("data=2", 2, Strategy::fsdp));
+  double shares = 0, gathers = 0;
+  for (const auto& [action, microbatch] : plan.stages.front().actions)
+    if (const auto* move = std::get_if<Gather>(&*action); move && move->phase != Phase::finish)
+      gathers += static_cast<double>(plan.state(0).buckets[move->bucket].share.count);
+  for (const BucketPlace& place : plan.state(0).buckets)
+    shares += static_cast<double>(place.share.count);
+  EXPECT_EQ(copied(Strategy::zero2), 3 * 4 * shares);
+  EXPECT_EQ(copied(Strategy::fsdp), 3 * 4 * (shares + gathers));
+
+  const Machine machine = small_cluster();
+  const Work call{.bytes = 1000, .copied = 2000, .call = ActionCall{plan.input.mesh.all_axes()}};
+  Work in_place = call;
+  in_place.copied = 0;
+  const CostOf cost = cost_on(machine, plan);
+  EXPECT_NEAR(cost(call).seconds - cost(in_place).seconds, 2000 / 1e8, 1e-12);
+  EXPECT_NEAR(cost(call).exposed - cost(in_place).exposed, 2000 / 1e8, 1e-12);
+}
+
+TEST(Work, OfALossHasItsFunctions) {
+  const auto functions = [](LossKind loss) {
+    PlanInput input = three_on("data=1", 1, Strategy::data);
+    input.loss = loss;
+    return sum_of_work(make_plan(input), {}, [](const Work& work) { return work.functions; });
+  };
+  const PlanInput input = three_on("data=1", 1, Strategy::data);
+  const auto elements = static_cast<double>(input.batch_size * input.model.layers.back().out());
+  EXPECT_EQ(functions(LossKind::bce) - functions(LossKind::mse), 4 * elements);
+}
+
 // The plan repeats all of a block but the last product and what follows it.
 TEST(Software, RecomputesWholeBlocks) {
   const Plan plan = three_blocks("model=2", 2);

@@ -76,8 +76,10 @@ class MachineCost {
   Cost operator()(const Work& work) const {
     if (work.call) {
       const Path& path = work.is_message() ? to_stage_[work.peer] : paths_.at(work.call->ranks);
-      const double seconds = path.seconds(work.call->operation, work.bytes);
-      return {seconds, 0, (1 - machine_.hidden(work.call->operation)) * seconds};
+      const double seconds = path.seconds(work.call->operation, work.bytes),
+                   copying = work.copied / bytes_per_second_,
+                   exposed = (1 - machine_.hidden(work.call->operation)) * seconds;
+      return {.seconds = seconds + copying, .exposed = exposed + copying};
     }
     return cost_of_kernel(machine_, work, flops_per_second_, bytes_per_second_);
   }

@@ -18,6 +18,15 @@ namespace {
 /// long.
 constexpr double functions_per_sum = 12;
 
+/// The work of a loss that may take longer than its memory traffic, with its gradient, in
+/// exponential functions. Measured.
+double functions_of_loss(LossKind kind, double elements, Size columns) {
+  if (kind == LossKind::bce) return 4 * elements;  // two exponentials, a logarithm, two divisions
+  if (kind != LossKind::cross_entropy) return 0;
+  const double sums = 2 * functions_per_sum / static_cast<double>(columns);
+  return (2 + sums) * elements;
+}
+
 /// Returns the number of scores of a sample that a rank's heads have in memory: all positions by
 /// all positions.
 double scores_of(const LayerSpec& layer, AttentionScores kept) {
@@ -63,6 +72,7 @@ class WorkLister {
 
   void operator()(const Forward& forward) {
     layer(forward, forward.output, PassKind::forward, part_of(forward));
+    read_before_writing(forward.inputs, {forward.output, forward.saved});
     const auto rest = sizes_.repeated_with.find(forward.layer);
     if (rest == sizes_.repeated_with.end() || !forward.recomputes || forward.ring_part > 0) return;
     for (const Action* action : rest->second)
@@ -77,6 +87,7 @@ class WorkLister {
     const bool is_half = backward.gradients != Gradients::all && spec.uses_parameters() &&
                          spec.inputs[0] != LayerSpec::data;
     layer(backward, backward.output_gradient, PassKind::backward, is_half ? 0.5 : 1);
+    read_before_writing({backward.output_gradient}, backward.input_gradients);
     if (backward.gradients != Gradients::of_inputs) tree_of_gradients(spec);
   }
 
@@ -98,7 +109,7 @@ class WorkLister {
     bytes(elements_of(sum.from) * (size_of(from) + size_of(to) + (sum.adds ? size_of(to) : 0)));
   }
   void operator()(const Move& move) {
-    if (!move.operation) kernel(2, elements_of(move.from), slot(move.from).type);
+    if (!move.operation) kernel(vectors_of_copy(), elements_of(move.from), slot(move.from).type);
     call();
   }
 
@@ -114,12 +125,16 @@ class WorkLister {
     if (!in_ring && sizes_.software.stage_messages == BoundaryMessages::scattered) scatter(message);
   }
 
-  void operator()(const Gather& move) { call(move.bucket); }
+  void operator()(const Gather& move) {
+    call(move.bucket);
+    if (state().sharding.parameters) copy_share(move, plan_.input.compute_type);
+  }
   void operator()(const Reduce& move) { call(move.bucket); }
   void operator()(const ReduceRows&) { call(); }
   void operator()(const ReduceTied&) { call(); }
   void operator()(const ReduceScatter& move) {
     call(move.bucket);
+    if (state().sharding.gradients) copy_share(move, plan_.input.state_type);
     // The share of a later microbatch is added to the sum of the earlier ones.
     if (move.phase != Phase::start && state().reduces_every_microbatch && microbatch_ > 0 &&
         !stage_.parameters.buckets[move.bucket].moves_share(move.ranks))
@@ -183,8 +198,35 @@ class WorkLister {
     bytes(vectors * elements * size_of(type));
   }
   void kernel(Size vectors, Size elements) { kernel(vectors, elements, plan_.input.state_type); }
+  bool is_host() const { return plan_.input.traits.device == Device::cpu; }
+  /// Adds to the layer's kernel, unless it is a product, what a host's caches read because it is
+  /// written: results that do not take the place of an operand. In a product this takes no time of
+  /// its own, because many terms are added meanwhile.
+  void read_before_writing(const std::vector<SlotId>& operands,
+                           const std::vector<SlotId>& results) {
+    Work& work = works_.front();
+    if (!is_host() || work.has_products) return;
+    for (const SlotId result : results)
+      if (result != no_slot && std::ranges::none_of(operands, [&](SlotId operand) {
+            return slot(operand).storage == slot(result).storage;
+          }))
+        work.bytes += static_cast<double>(elements_of(result) * size_of(slot(result).type));
+  }
+  /// Vectors that are read or written where one is copied.
+  Size vectors_of_copy() const { return is_host() ? 3 : 2; }
+  /// Adds to a call that does not work in place the copy of the rank's share.
+  void copy_share(const BucketMove& move, DType type) {
+    if (works_.empty() || move.phase == Phase::finish || !is_host() ||
+        stage_.parameters.buckets[move.bucket].moves_share(move.ranks))
+      return;
+    works_.back().copied = static_cast<double>(
+        vectors_of_copy() * state().buckets[move.bucket].share.count * size_of(type));
+  }
   void kernel_of_loss(SlotId prediction) {
-    kernel(3, elements_of(prediction), plan_.input.compute_type);
+    const Size elements = elements_of(prediction);
+    kernel(3, elements, plan_.input.compute_type);
+    works_.back().functions = functions_of_loss(plan_.input.loss, static_cast<double>(elements),
+                                                sizes_.layers.rbegin()->second.out());
   }
 
   /// Returns the part of a forward pass that the program of the prediction computes.

@@ -22,6 +22,9 @@ struct Work {
   std::map<Size, double> flops_of_side{};  ///< `flops` by the shortest side of the product
   double functions = 0;                    ///< exponential and hyperbolic functions of a kernel
   double bytes = 0;           ///< payload of a call, or bytes that a kernel reads and writes
+  /// Bytes that a host reads and writes beside a call that does not work in place, for the copy of
+  /// its share. NCCL copies while other shares are on their way.
+  double copied = 0;
   bool has_products = false;  ///< true for a layer that consists mainly of matrix products
 
   /// The call, if this is one. If it is started and finished, the start has the payload as `bytes`,
