@@ -113,13 +113,17 @@ def make_case(model, options, folder):
     (folder / "learning_rate").write_text(rate, encoding="utf-8")
 
 
-def run(command, threads=1):
+class LibraryFailed(Exception):
+    """Another library cannot make a step."""
+
+
+def run(command, threads=1, failure=SystemExit):
     """Runs a command whose processes have so many threads each, and returns its standard output."""
     given = {name: str(threads) for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")}
     done = subprocess.run(command, capture_output=True, text=True, env={**os.environ, **given})
     if done.returncode != 0:
         said = (done.stderr or done.stdout).strip()
-        raise SystemExit(f"error: {' '.join(map(str, command))} ended with {done.returncode}:\n{said}")
+        raise failure(f"error: {' '.join(map(str, command))} ended with {done.returncode}:\n{said}")
     return done.stdout
 
 
@@ -168,7 +172,7 @@ def their_step(row, options, file):
             command[1:1] = ["-m", "torch.distributed.run", "--standalone", f"--nproc-per-node={row.ranks}"]
     # One core for each thread, as ours have.
     cores = ",".join(map(str, sorted(os.sched_getaffinity(0))[: row.ranks * options.threads]))
-    lines = run(["taskset", "-c", cores, *command, *step], options.threads).splitlines()
+    lines = run(["taskset", "-c", cores, *command, *step], options.threads, LibraryFailed).splitlines()
     return json.loads(next(line for line in reversed(lines) if line.startswith("{")))
 
 
@@ -185,13 +189,20 @@ def measure(options, folder):
     figures = {row: {**dataclasses.asdict(row), "device": options.device, "rounds": []} for row in rows}
     for model in options.models if options.only != ["tessera"] else []:
         make_case(model, options, folder / model)
-    device = None
+    device, left_out = None, []
     for number in range(options.rounds):
         first = {}
         for row in rows:
             title = f"{row.model}, {row.name}, {row.ranks} ranks, {row.precision}"
             print(f"-- round {number + 1} of {options.rounds}: {title}", file=sys.stderr)
-            seen = (our_step if row.library == "tessera" else their_step)(row, options, folder / row.model)
+            try:
+                seen = (our_step if row.library == "tessera" else their_step)(row, options, folder / row.model)
+            except LibraryFailed as failure:
+                print(f"{failure}\nwarning: {title}: is left out", file=sys.stderr)
+                rows = [other for other in rows if other != row]
+                del figures[row]
+                left_out.append(title)
+                continue
             if "tessera" in options.only:
                 check_losses(row, seen, first.setdefault(work_of(vars(row)), seen))
             figures[row].update(version=seen["library"], losses=seen["losses"])
@@ -199,7 +210,8 @@ def measure(options, folder):
             figures[row]["rounds"].append(statistics.median(seen["step_seconds"]))
     for figure in figures.values():
         figure["step_seconds"] = statistics.median(figure["rounds"])
-    return {"schema_version": 1, "device_name": device, "threads_per_rank": options.threads, "peers": list(figures.values())}
+    return {"schema_version": 1, "device_name": device, "threads_per_rank": options.threads, "left_out": left_out,
+            "peers": list(figures.values())}  # fmt: skip
 
 
 def work_of(figure):
@@ -238,6 +250,8 @@ def main():
     if options.json:
         pathlib.Path(options.json).write_text(json.dumps(found, indent=2) + "\n", encoding="utf-8")
     print(table_text(found["peers"]))
+    if found["left_out"]:
+        raise SystemExit("error: failed: " + "; ".join(found["left_out"]))
 
 
 if __name__ == "__main__":
