@@ -27,15 +27,17 @@ struct OfElements {
   F f;
   BlockRun place;
   Size n;
-  Size cols = place.block_cols == place.cols ? place.first + n : place.block_cols;
-  Size first_row = place.first / cols, pieces = (cols + longest - 1) / longest;
+  bool has_gaps = place.block_cols != place.cols;  // without them, the run is one row
+  Size cols = has_gaps ? place.block_cols : n, first = has_gaps ? place.first : 0;
+  Size first_row = first / cols, pieces = (cols + longest - 1) / longest;
 
-  Size count() const { return ((place.first + n - 1) / cols - first_row + 1) * pieces; }
+  Size count() const { return ((first + n - 1) / cols - first_row + 1) * pieces; }
   void operator()(Size part) const {
     const Size row = (first_row + part / pieces) * cols, col = part % pieces * longest,
-               begin = std::max(place.first, row + col) - place.first,
-               end = std::min({place.first + n, row + cols, row + col + longest}) - place.first,
-               number = place(begin);
+               begin = std::max(first, row + col) - first,
+               end = std::min({first + n, row + cols, row + col + longest}) - first;
+    if (begin >= end) return;
+    const Size number = place(begin);
     for_each_independent(end - begin, [&](Size j) { f(begin + j, number + j); });
   }
 };

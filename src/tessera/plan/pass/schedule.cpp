@@ -3,10 +3,33 @@
 #include <map>
 #include <utility>
 
+#include <tessera/plan/pass/bucket_calls.hpp>
 #include <tessera/plan/pass/schedule.hpp>
 
 namespace tessera {
 namespace {
+
+constexpr Size none = BucketCalls::none;
+
+/// Returns the bucket of each layer of the model; none for layers without parameters and those of
+/// other stages.
+std::vector<Size> buckets_of_layers(const PlanInput& input, const std::vector<UnitPlan>& units) {
+  std::vector<Size> buckets(input.model.layers.size(), none);
+  for (const UnitPlan& unit : units)
+    for (Size l = unit.layers.begin; l < unit.layers.end(); ++l)
+      if (input.model.layers[l].uses_parameters()) buckets[l] = unit.bucket;
+  for (std::size_t l = 0; l < buckets.size(); ++l)
+    if (const Size owner = input.model.layers[l].tied_to; owner >= 0 && buckets[l] == none)
+      buckets[l] = buckets[owner];
+  return buckets;
+}
+
+/// Returns the bucket of the last layer that has one.
+Size last_bucket(const std::vector<Size>& of_layers) {
+  const auto last = std::find_if(of_layers.rbegin(), of_layers.rend(),
+                                 [](Size bucket) { return bucket != none; });
+  return last == of_layers.rend() ? none : *last;
+}
 
 /// Makes the list of one stage, action by action. It is used once, for a step or for an evaluation.
 class Scheduler {
@@ -19,17 +42,9 @@ class Scheduler {
         pass_(pass),
         units_(parameters.units),
         buckets_(parameters.buckets),
-        sharding_(sharding_on(input.strategy, input.mesh)),
+        bucket_of_layer_(buckets_of_layers(input, units_)),
+        calls_(input, buckets_, last_bucket(bucket_of_layer_), list_),
         period_(period_of(input.pipeline())) {
-    bucket_of_layer_.assign(input.model.layers.size(), none);
-    for (const UnitPlan& unit : units_)
-      for (Size l = unit.layers.begin; l < unit.layers.end(); ++l)
-        if (input.model.layers[l].uses_parameters()) bucket_of_layer_[l] = unit.bucket;
-    for (std::size_t l = 0; l < bucket_of_layer_.size(); ++l) {
-      const Size owner = input.model.layers[l].tied_to;
-      if (owner >= 0 && bucket_of_layer_[l] == none) bucket_of_layer_[l] = bucket_of_layer_[owner];
-      if (bucket_of_layer_[l] != none) last_used_ = bucket_of_layer_[l];
-    }
     rows_after_.assign(input.model.layers.size(), none);
     if (input.numerics.reproducible)
       for (std::size_t u = 0; u < units_.size(); ++u) {
@@ -51,15 +66,10 @@ class Scheduler {
   std::vector<ListedAction> step(const std::vector<PipelineAction>& list) {
     const bool has_loss = stage_of(shape_.stages * shape_.virtual_stages - 1, shape_) == stage_;
     if (has_loss && input_.model.ignore_index) add(CountTargets{{replicating_axes(mesh())}});
-    gather_first();
+    calls_.gather_first();
     first_ = first_repeated(list);
     for (const PipelineAction& action : list) add(action);
-    finish_scatter();
-    finish_share();
-    for (Size b = size() - 1; b >= 0; --b) {
-      if (has_updates(b) && !input_.overlap) scatter_share(b);
-      if (has_replicas(b)) reduce(b, input_.overlap ? Phase::finish : Phase::whole);
-    }
+    calls_.finish_reductions();
     if (input_.ties_stages()) reduce_tied();
     if (!input_.numerics.reproducible)
       for (Size u = 0; u < static_cast<Size>(units_.size()); ++u)
@@ -68,17 +78,10 @@ class Scheduler {
     const AxisSet of_state = state_axes(input_, mesh());
     if (input_.clips_by_norm && input_.numerics.reproducible) add(FindLargest{{of_state}});
     if (input_.clips_by_value || input_.clips_by_norm) add(Clip{{of_state}});
-    for (Size b = 0, end = 0; b < size(); b = end) {
-      do ++end;
-      while (end < size() && !buckets_[end].begins_orthogonalization());
-      orthogonalize({b, end - b});
-    }
+    calls_.orthogonalize_all();
     add(Update{});
-    for (Size b = 0; b < size(); ++b) {
-      if (has_updates(b)) add(Gather{{b, buckets_[b].updates.axes}});
-      if (sharding_.moments && !sharding_.parameters) gather(b);
-    }
-    return std::move(actions_);
+    calls_.gather_updated();
+    return std::move(list_.actions);
   }
 
   const std::vector<PassSpan>& passes() const { return passes_; }
@@ -87,7 +90,7 @@ class Scheduler {
   /// Lists the evaluation. Each microbatch passes all chunks before the next one, so messages go in
   /// one direction only.
   std::vector<ListedAction> evaluation() {
-    gather_first();
+    calls_.gather_first();
     if (left_out() > 0) {
       period_ = 1;
       shape_.microbatches = input_.has_stages() ? 3 : 2;  // in a pipeline, only the first gathers
@@ -99,16 +102,12 @@ class Scheduler {
              {PipelineStep::start_receive, PipelineStep::finish_receive, PipelineStep::compute,
               PipelineStep::start_send, PipelineStep::finish_send})
           add({step, {PassKind::forward, m, chunk}});
-    return std::move(actions_);
+    return std::move(list_.actions);
   }
 
  private:
-  Size size() const { return static_cast<Size>(buckets_.size()); }
+  Size size() const { return static_cast<Size>(list_.actions.size()); }
   const MeshShape& mesh() const { return input_.mesh; }
-  bool has_updates(Size bucket) const {
-    return mesh().group_size(buckets_[bucket].updates.axes) > 1;
-  }
-  bool has_replicas(Size bucket) const { return mesh().group_size(buckets_[bucket].summing()) > 1; }
 
   /// Returns the pass with which the repeated part begins: on stage k the forward pass before the
   /// backward pass number k + 1. So no stage waits in one part for a later part of another stage.
@@ -131,7 +130,7 @@ class Scheduler {
   void begin_microbatch(const PipelineAction& action) {
     const bool runs =
         action.step == PipelineStep::finish_receive || action.step == PipelineStep::compute;
-    const auto now = static_cast<Size>(actions_.size());
+    const auto now = size();
     if (runs && left_out() > 0 && action.pass == first_ && repeated_.actions == 0) {
       if (begin_ == none)
         begin_ = now;
@@ -139,7 +138,7 @@ class Scheduler {
         repeated_ = {now - begin_, 1 + left_out() / period_, begin_, period_};
       first_.microbatch += period_;
     }
-    microbatch_ = action.pass.microbatch + (repeated_.actions > 0 ? left_out() : 0);
+    list_.microbatch = action.pass.microbatch + (repeated_.actions > 0 ? left_out() : 0);
   }
 
   void add(const PipelineAction& action) {
@@ -149,9 +148,9 @@ class Scheduler {
     const bool sends = step == PipelineStep::start_send || step == PipelineStep::finish_send;
     if (step != PipelineStep::compute)
       return exchange(action.pass, sends, starts ? Phase::start : Phase::finish);
-    const Size begin = static_cast<Size>(actions_.size());
+    const Size begin = size();
     add_pass(action.pass);
-    passes_.push_back({action.pass, {begin, static_cast<Size>(actions_.size()) - begin}});
+    passes_.push_back({action.pass, {begin, size() - begin}});
   }
 
   const ChunkPass& chunk(const StagePass& pass) const { return pass_.chunks[pass.chunk]; }
@@ -166,44 +165,7 @@ class Scheduler {
       add(Message{sends, slot, mesh().axes_named({"pipeline"}), other->stage, tag, phase});
   }
 
-  void add(Action action) { actions_.push_back({std::move(action), microbatch_}); }
-  void gather(Size bucket, Phase phase = Phase::whole) {
-    add(Gather{{bucket, buckets_[bucket].shares.axes, phase}});
-  }
-  void reduce_scatter(Size bucket, Phase phase = Phase::whole) {
-    add(ReduceScatter{{bucket, buckets_[bucket].shares.axes, phase}});
-  }
-  void scatter_share(Size bucket, Phase phase = Phase::whole) {
-    add(ReduceScatter{{bucket, buckets_[bucket].updates.axes, phase}});
-  }
-  void reduce(Size bucket, Phase phase) {
-    add(Reduce{{bucket, buckets_[bucket].summing(), phase}});
-  }
-  /// Orthogonalizes the matrices of some buckets: moves all of them before and after that, so that
-  /// their owners do not wait for each other.
-  void orthogonalize(Range of) {
-    const bool exchanges = input_.muon_layout == MuonLayout::exchange;
-    const auto for_buckets = [&](const auto& f) {
-      for (Size b = of.begin; b < of.end(); ++b)
-        if (!buckets_[b].matrices.empty()) f(b, buckets_[b]);
-    };
-    const auto move = [&](Size b, AxisSet ranks, Operation operation, bool back = false) {
-      if (mesh().group_size(ranks) > 1) add(MoveDirections{{b, ranks}, operation, back});
-    };
-    for_buckets([&](Size b, const BucketPlan& bucket) {
-      add(Orthogonalize{{b, {}, Phase::start}});
-      move(b, bucket.updates.axes, Operation::all_gather);
-      if (exchanges) move(b, bucket.shares.axes, Operation::all_to_all);
-      if (input_.muon_layout == MuonLayout::gather)
-        move(b, bucket.shares.axes, Operation::all_gather);
-      if (bucket.splits_matrices) move(b, mesh().axes_named({"model"}), Operation::all_gather);
-    });
-    for_buckets([&](Size b, const BucketPlan&) { add(Orthogonalize{{b, {}}}); });
-    for_buckets([&](Size b, const BucketPlan& bucket) {
-      if (exchanges) move(b, bucket.shares.axes, Operation::all_to_all, true);
-      add(Orthogonalize{{b, {}, Phase::finish}});
-    });
-  }
+  void add(Action action) { list_.add(std::move(action)); }
   void reduce_tied() {
     const auto tied = std::find_if(buckets_.begin(), buckets_.end(),
                                    [](const BucketPlan& bucket) { return bucket.is_tied; });
@@ -211,8 +173,6 @@ class Scheduler {
                    mesh().axes_named({"pipeline"})});
   }
   void reduce_rows(Size unit) { add(ReduceRows{unit, mesh().axes_named({"model"})}); }
-
-  bool last_microbatch() const { return microbatch_ + 1 == input_.microbatches; }
 
   const std::vector<Action>& actions_of(const StagePass& pass) const {
     if (pass.kind == PassKind::forward) return chunk(pass).forward;
@@ -262,12 +222,12 @@ class Scheduler {
       if (bucket != none && bucket != in_use) {
         if (is_backward) reduce_after(std::exchange(complete, none), of);
         in_use = bucket;
-        gather_before(bucket, next_bucket(planned, i), is_backward);
+        calls_.gather_before(bucket, next_bucket(planned, i), is_backward);
       }
       if (bucket != none && is_backward && last[bucket] == i) complete = bucket;
       auto& shared = shared_[&planned[i]];
       if (!shared) shared = planned[i];
-      actions_.push_back({*shared, microbatch_});
+      list_.actions.push_back({*shared, list_.microbatch});
       const auto* backward = std::get_if<Backward>(&planned[i]);
       if (backward == nullptr || backward->gradients == Gradients::of_inputs) continue;
       if (input_.sums_positions_first() && bucket != none)
@@ -276,7 +236,7 @@ class Scheduler {
     }
     if (!is_backward) return;
     reduce_after(complete, of);
-    if (!input_.has_stages()) finish_scatter();
+    if (!input_.has_stages()) calls_.finish_scatter();
   }
 
   /// Returns the first other bucket that the actions after action `i` use; none if there is none.
@@ -287,110 +247,29 @@ class Scheduler {
     return none;
   }
 
-  /// Returns true if the bucket's parameters stay gathered from the forward to the backward pass.
-  bool stays_gathered(Size bucket) const {
-    return !input_.reshard_after_forward || (input_.keep_last_unit && bucket == last_used_);
-  }
-
-  /// Returns true if several microbatches use parameters that stay gathered.
-  bool gathers_first() const {
-    return sharding_.parameters && !input_.reshard_after_forward && !input_.has_stages() &&
-           input_.microbatches > 1;
-  }
-  /// Gathers all buckets before the first of these microbatches, which is one of the repeated ones.
-  void gather_first() {
-    for (Size b = 0; gathers_first() && b < size(); ++b) gather(b);
-  }
-
-  /// Adds the gather of a bucket before its use. With `prefetch`, also starts the gather of the
-  /// next bucket, if that lies at the other end of the buffer of gathered parameters (StatePlan).
-  void gather_before(Size bucket, Size next, bool is_backward) {
-    if (!sharding_.parameters || gathers_first()) return;
-    if (input_.has_stages()) return gather_once(bucket);
-    if (!is_backward || !stays_gathered(bucket)) complete_gather(bucket);
-    if (!input_.prefetch || next == none || (is_backward && stays_gathered(next))) return;
-    const bool apart = buckets_[bucket].is_tied || buckets_[next].is_tied;
-    if (apart || (next - bucket) % 2 != 0) start_gather(next);
-  }
-
-  void start_gather(Size bucket) {
-    gather(bucket, Phase::start);
-    in_flight_ = bucket;
-  }
-  void complete_gather(Size bucket) {
-    gather(bucket, in_flight_ == bucket ? Phase::finish : Phase::whole);
-    if (in_flight_ == bucket) in_flight_ = none;
-  }
-
-  /// Adds the gather of a bucket at its first use in the step. With a pipeline, forward and
-  /// backward passes of different microbatches alternate, so all buckets stay gathered to the end.
-  void gather_once(Size bucket) {
-    if (bucket < gathered_) return;
-    complete_gather(bucket);
-    gathered_ = bucket + 1;
-    if (input_.prefetch && gathered_ < size()) start_gather(gathered_);
-  }
-
   /// Adds the reduction of a bucket after its last action in a backward pass. Does nothing if a
   /// pass of another kind or chunk completes the gradient.
   void reduce_after(Size bucket, const StagePass& pass) {
-    if (bucket == none || StagePass{pass.kind, 0, pass.chunk} != last_pass_[bucket]) return;
-    if (input_.reduces_every_microbatch() || (sharding_.moments && last_microbatch())) {
-      if (!input_.overlap) return reduce_scatter(bucket);
-      finish_scatter();
-      reduce_scatter(bucket, Phase::start);
-      scattering_ = bucket;
-    } else if (!sharding_.moments && has_replicas(bucket) && input_.overlap && last_microbatch()) {
-      reduce(bucket, Phase::start);
-    }
+    if (bucket != none && StagePass{pass.kind, 0, pass.chunk} == last_pass_[bucket])
+      calls_.reduce_complete(bucket);
   }
 
-  /// Adds the finish of the started reduce-scatter, if there is one. At most one is in flight:
-  /// there is one scratch, and the buffer of whole gradients has room for this bucket and the next
-  /// one.
-  void finish_scatter() {
-    if (scattering_ == none) return;
-    const Size bucket = std::exchange(scattering_, none);
-    reduce_scatter(bucket, Phase::finish);
-    if (has_updates(bucket) && last_microbatch()) {
-      finish_share();
-      scatter_share(bucket, Phase::start);
-      sharing_ = bucket;
-    } else if (has_replicas(bucket) && last_microbatch()) {
-      reduce(bucket, Phase::start);
-    }
-  }
-  /// The same of a share.
-  void finish_share() {
-    if (sharing_ == none) return;
-    scatter_share(sharing_, Phase::finish);
-    if (has_replicas(sharing_)) reduce(sharing_, Phase::start);
-    sharing_ = none;
-  }
-
-  static constexpr Size none = -1;
   const PlanInput& input_;
   PipelineShape shape_;
   Size stage_;
   const PassPlan& pass_;
   const std::vector<UnitPlan>& units_;
   const std::vector<BucketPlan>& buckets_;
-  Sharding sharding_;
   std::vector<Size> bucket_of_layer_;
-  Size last_used_ = none;  ///< bucket of the stage's last layer with parameters
+  ActionList list_;
+  BucketCalls calls_;
   /// The unit whose partial gradients are complete after the backward pass of a layer in each
   /// microbatch, by layer. In a fixed order of sums, ranks of `model` add up before microbatches.
   std::vector<Size> rows_after_;
   std::vector<StagePass> last_pass_;  ///< by bucket, that of microbatch 0 which completes it
-  Size microbatch_ = 0;
-  Size gathered_ = 0;       ///< number of buckets that gather_once() has gathered
-  Size in_flight_ = none;   ///< bucket with a started gather
-  Size scattering_ = none;  ///< bucket with a started reduce-scatter
-  Size sharing_ = none;     ///< bucket with a started one of a share
-  std::vector<ListedAction> actions_;
-  StagePass first_{};  ///< with which the repeated part, or what follows it, begins
-  Size begin_ = none;  ///< of the repeated part
-  Size period_;        ///< Repetition::period
+  StagePass first_{};                 ///< with which the repeated part, or what follows it, begins
+  Size begin_ = none;                 ///< of the repeated part
+  Size period_;                       ///< Repetition::period
   Repetition repeated_;
   std::vector<PassSpan> passes_;
   /// The actions that the entries of all microbatches share, by action of a ChunkPass.
