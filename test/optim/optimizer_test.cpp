@@ -23,15 +23,15 @@ using test::to_host;
 struct Scalar {
   double p, m = 0, v = 0;
 };
-using Rule = std::function<void(Scalar&, double g, double lr, int t)>;
+using UpdateRule = std::function<void(Scalar&, double g, double lr, int t)>;
 
 struct Case {
   const char* name;
   OptimizerConfig config;
-  Rule rule;
+  UpdateRule rule;
 };
 
-Rule adam_rule(double b1, double b2, double epsilon, double weight_decay) {
+UpdateRule adam_rule(double b1, double b2, double epsilon, double weight_decay) {
   return [=](Scalar& s, double g, double lr, int t) {
     s.m = b1 * s.m + (1 - b1) * g;
     s.v = b2 * s.v + (1 - b2) * g * g;
@@ -40,7 +40,7 @@ Rule adam_rule(double b1, double b2, double epsilon, double weight_decay) {
   };
 }
 
-Rule sgd_rule(double momentum, bool nesterov) {
+UpdateRule sgd_rule(double momentum, bool nesterov) {
   return [=](Scalar& s, double g, double lr, int) {
     s.m = g + momentum * s.m;
     s.p -= lr * (nesterov ? g + momentum * s.m : s.m);
@@ -200,7 +200,7 @@ TYPED_TEST(OptimizerOf, AdamHoldsWhereSquaresUnderflowOrAlmostOverflow) {
     const Vector<T> p("p", n);
     std::vector<Scalar> expected(g.size(), {0});
     Optimizer<T> adamw({.kind = OptimizerKind::adamw, .weight_decay = weight_decay}, n);
-    const Rule rule = adam_rule(0.9, 0.999, 1e-8, weight_decay);
+    const UpdateRule rule = adam_rule(0.9, 0.999, 1e-8, weight_decay);
     for (int t = 1; t <= 3; ++t) {
       adamw.step(p, to_device(g), T(0.1));
       const auto hp = to_host(p);
@@ -220,7 +220,7 @@ TYPED_TEST(OptimizerOf, AdamCorrectsTheBiasOfBetasNearOne) {
     for (const double beta1 : {0.9, 0.9999}) {
       SCOPED_TRACE(testing::Message() << beta1 << ", " << beta2);
       Optimizer<T> optimizer({.kind = OptimizerKind::adam, .beta1 = beta1, .beta2 = beta2}, 1);
-      const Rule rule = adam_rule(beta1, beta2, 1e-8, 0);
+      const UpdateRule rule = adam_rule(beta1, beta2, 1e-8, 0);
       Scalar expected{0};
       const Vector<T> p("p", 1);
       for (int t = 1; t <= 3; ++t) {
