@@ -21,7 +21,7 @@ struct Work {
   double flops = 0;        ///< FLOPs of matrix products
   std::map<Size, double> flops_of_side{};  ///< `flops` by the shortest side of the product
   double functions = 0;                    ///< exponential and hyperbolic functions of a kernel
-  double bytes = 0;           ///< payload of a call, or bytes that a kernel reads and writes
+  double bytes = 0;  ///< payload of a call, or bytes that a kernel reads and writes
   /// Bytes that a host reads and writes beside a call that does not work in place, for the copy of
   /// its share. NCCL copies while other shares are on their way.
   double copied = 0;
