@@ -80,6 +80,27 @@ class Peers(unittest.TestCase):
             peers.run(["sh", "-c", "echo out of luck >&2; exit 3"])
         self.assertIn("ended with 3:\nout of luck", str(error.exception))
 
+    def test_a_library_that_fails_is_left_out(self):
+        seen = {"library": "any", "step_seconds": [1.0], "losses": [2.0, 1.0]}
+
+        def their_step(row, options, file):
+            if "--compiled" in row.options:
+                peers.run(["sh", "-c", "echo cannot compile >&2; exit 1"], 1, peers.LibraryFailed)
+            return seen
+
+        with unittest.mock.patch("importlib.util.find_spec", return_value=True):
+            options = peers.parse(["--tessera-bench", "x", "--ranks", "1", "--precision", "float32", "--rounds", "2"])
+        warnings = io.StringIO()
+        with (
+            unittest.mock.patch.multiple(peers, make_case=unittest.mock.DEFAULT, our_step=lambda *_: seen, their_step=their_step),
+            contextlib.redirect_stderr(warnings),
+        ):
+            found = peers.measure(options, pathlib.Path("none"))
+        self.assertEqual([one["name"] for one in found["peers"]], ["Tessera", "PyTorch eager", "JAX jit"])
+        self.assertEqual([len(one["rounds"]) for one in found["peers"]], [2, 2, 2])
+        self.assertEqual(found["left_out"], ["mlp, PyTorch compiled, 1 ranks, float32"])
+        self.assertEqual(warnings.getvalue().count("cannot compile\nwarning: mlp, PyTorch compiled, 1 ranks, float32: is left out"), 1)
+
     def test_nothing_to_measure_is_refused_in_one_line(self):
         for option, value in (("--ranks", "0"), ("--ranks", "-1"), ("--threads", "0"), ("--rounds", "0"), ("--steps", "0")):
             with self.subTest(option=option, value=value), self.assertRaises(SystemExit) as error:
