@@ -17,6 +17,7 @@ using train_test::Experiment;
 using train_test::mlp;
 using train_test::on_mesh;
 using train_test::ranks;
+using train_test::relative_difference;
 using train_test::transformer;
 
 /// Three kernels, each replicated, column-parallel or row-parallel, in every order.
