@@ -170,21 +170,26 @@ void expect_profiler_leaves_alone(const std::string& model) {
   EXPECT_GT(on_computing_threads, 0);
 }
 
+/// Has a name, which stack_t has not: nvcc does not compile vectors of it.
+struct Stack {
+  stack_t of{};
+};
+
 TEST(SignalsOfProfilers, RunOnAlternativeStacks) {
   std::vector<std::vector<char>> stacks(Kokkos::DefaultHostExecutionSpace().concurrency());
-  std::vector<stack_t> before(stacks.size());
+  std::vector<Stack> before(stacks.size());
   on_every_thread([&](int i) {
     stacks[i].resize(1 << 16);
     stack_t stack{};
     stack.ss_sp = stacks[i].data();
     stack.ss_size = stacks[i].size();
-    sigaltstack(&stack, &before[i]);
+    sigaltstack(&stack, &before[i].of);
   });
   {
     const ProfilerHandler handler(SA_ONSTACK);
     for (const char* model : {"mlp", "transformer"}) expect_profiler_leaves_alone(model);
   }
-  on_every_thread([&](int i) { sigaltstack(&before[i], nullptr); });
+  on_every_thread([&](int i) { sigaltstack(&before[i].of, nullptr); });
 }
 
 TEST(SignalsOfProfilers, RunOnAnyStackWithoutOneDnn) {
