@@ -7,8 +7,8 @@
 #include <Kokkos_Core.hpp>
 
 /// exp(y) for y <= 0 and log(1 + e) without branches and library calls, so that loops over them
-/// vectorise. exp splits y = n ln 2 + r with |r| <= ln 2 / 2 and uses a Taylor polynomial in r (Cody
-/// and Waite 1980).
+/// vectorise. exp splits y = n ln 2 + r with |r| <= ln 2 / 2 and uses a Taylor polynomial in r
+/// (Cody and Waite 1980).
 namespace tessera::detail {
 
 template <class T>
