@@ -352,6 +352,21 @@ TEST(Work, OfALossHasItsFunctions) {
   EXPECT_EQ(functions(LossKind::bce) - functions(LossKind::mse), 4 * elements);
 }
 
+// Of eight ranks, three have none of the five columns of the logits.
+TEST(Work, OfALossWithoutColumnsIsNone) {
+  PlanInput input = three_on("model=8", 8, Strategy::data);
+  input.model = transformer({.vocabulary = 5, .context = 8, .width = 16, .heads = 8, .blocks = 1});
+  input.batch_size = input.samples = 6;
+  input.loss = LossKind::cross_entropy;
+  const Plan plan = make_plan(input);
+  for (Size rank = 0; rank < 8; ++rank) {
+    const WorkSizes sizes = work_sizes(plan, rank);
+    for (const auto& [action, microbatch] : plan.stages.front().actions)
+      for (const Work& work : work_of(action, microbatch, plan, sizes))
+        EXPECT_GE(work.functions, 0) << rank;  // false for NaN
+  }
+}
+
 // The plan repeats all of a block but the last product and what follows it.
 TEST(Software, RecomputesWholeBlocks) {
   const Plan plan = three_blocks("model=2", 2);

@@ -22,7 +22,7 @@ constexpr double functions_per_sum = 12;
 /// exponential functions. Measured.
 double functions_of_loss(LossKind kind, double elements, Size columns) {
   if (kind == LossKind::bce) return 4 * elements;  // two exponentials, a logarithm, two divisions
-  if (kind != LossKind::cross_entropy) return 0;
+  if (kind != LossKind::cross_entropy || columns == 0) return 0;
   const double sums = 2 * functions_per_sum / static_cast<double>(columns);
   return (2 + sums) * elements;
 }
