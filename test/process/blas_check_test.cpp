@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <tessera/base/openblas_core.hpp>
 #include <tessera/process/blas_check.hpp>
 
 namespace tessera {

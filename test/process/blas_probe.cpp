@@ -7,6 +7,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include <tessera/base/openblas_core.hpp>
 #include <tessera/process/blas_check.hpp>
 #include <tessera/process/log.hpp>
 #include <tessera/process/run_main.hpp>

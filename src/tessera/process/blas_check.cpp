@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <algorithm>
-#include <array>
 #include <cstdlib>
 #include <dlfcn.h>
 #include <filesystem>
@@ -10,6 +8,7 @@
 #include <fmt/format.h>
 
 #include <tessera/base/error.hpp>
+#include <tessera/base/openblas_core.hpp>
 #include <tessera/base/text.hpp>
 #include <tessera/process/blas_check.hpp>
 
@@ -82,28 +81,6 @@ void take_openblas_buffer() {
 
 }  // namespace
 
-CpuFeatures cpu_features() {
-  CpuFeatures cpu;
-#if defined(__x86_64__) && defined(__GNUC__)
-  __builtin_cpu_init();
-  cpu.avx2_fma = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
-  cpu.avx512 = __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
-               __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512dq");
-#endif
-  return cpu;
-}
-
-std::string faster_core(const CpuFeatures& cpu, std::string_view core) {
-  constexpr std::array<std::string_view, 3> with_avx2 = {"Haswell", "Zen", "Excavator"};
-  constexpr std::array<std::string_view, 12> older = {
-      "Prescott", "Core2",  "Penryn",    "Dunnington", "Nehalem",    "Sandybridge",
-      "Opteron",  "Bobcat", "Barcelona", "Bulldozer",  "Piledriver", "Steamroller"};
-  const bool is_older = std::find(older.begin(), older.end(), core) != older.end();
-  const bool has_avx2 = std::find(with_avx2.begin(), with_avx2.end(), core) != with_avx2.end();
-  if (cpu.avx512 && (is_older || has_avx2)) return "SkylakeX";
-  return cpu.avx2_fma && is_older ? "Haswell" : "";
-}
-
 std::string onednn_text(int major, int minor, int patch) {
 #ifdef __x86_64__
   const bool breaks_handlers = major < 3 || (major == 3 && minor < 11);
@@ -119,12 +96,12 @@ BlasStatus start_blas(int threads) {
   BlasStatus status;
   status.library = blas_library();
   std::vector<std::string> parts;
-  auto* const get_core = find_symbol<char*()>("openblas_get_corename");
   auto* const get_config = find_symbol<char*()>("openblas_get_config");
-  const bool is_openblas = get_core != nullptr && get_config != nullptr && blas.get != nullptr;
+  const std::string core = openblas_core();
+  const bool is_openblas = !core.empty() && get_config != nullptr && blas.get != nullptr;
   if (is_openblas) {
     // "OpenBLAS 0.3.21 NO_LAPACKE DYNAMIC_ARCH NO_AFFINITY Haswell MAX_THREADS=64"
-    const std::string config = get_config(), core = get_core();
+    const std::string config = get_config();
     const std::string name = config.substr(0, config.find(' ', config.find(' ') + 1));
     parts.push_back(fmt::format("{}, core {}", name, core));
     const std::string faster = faster_core(cpu_features(), core);

@@ -1,23 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// OpenBLAS picks its kernels by processor model. On a model that is newer than the library it falls
-// back to much slower kernels. This check compares them with the features of the processor.
+// Starts the BLAS of this process, and tells which one it is and whether it has slow kernels.
 #pragma once
 
 #include <string>
-#include <string_view>
 
 namespace tessera {
-
-/// Vector instructions that both the processor and the operating system support.
-struct CpuFeatures {
-  bool avx2_fma = false;
-  bool avx512 = false;  ///< F, BW, VL and DQ, which OpenBLAS' AVX-512 kernels need
-};
-CpuFeatures cpu_features();
-
-/// Returns the core whose OpenBLAS kernels suit the processor, if those of `core` need fewer
-/// features than it has; else, or for an unknown core, "".
-std::string faster_core(const CpuFeatures& cpu, std::string_view core);
 
 /// Returns "oneDNN 3.11.0". Float32 products of versions before 3.11 compute with the stack pointer
 /// on x86: a signal handler that runs meanwhile on the stack of the thread destroys data. The text

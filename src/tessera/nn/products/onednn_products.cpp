@@ -6,6 +6,7 @@
 #include <string>
 
 #include <tessera/base/error.hpp>
+#include <tessera/base/openblas_core.hpp>
 #include <tessera/nn/products/library_product.hpp>
 
 namespace tessera {
@@ -106,11 +107,13 @@ HalfProducts half_products(DType type) {
 
 bool has_native_tf32() { return false; }
 
-/// OpenBLAS multiplies up to 100^3 terms without a copy of the operands, and faster unless the
-/// second is transposed. On processors without AVX2, oneDNN has slow code.
+/// OpenBLAS multiplies up to 100^3 terms without a copy of the operands, and faster, fewer if the
+/// second is transposed. Its kernels for an older core are slower, and threads wait for its lock.
+/// On processors without AVX2, oneDNN has slow code.
 bool detail::multiplies_faster(DType operands, Trans trans_b, Size terms) {
-  static const bool is_fast = dnnl::get_effective_cpu_isa() >= dnnl::cpu_isa::avx2;
-  const Size side = trans_b == Trans::yes ? 24 : 100;
+  static const bool is_fast = dnnl::get_effective_cpu_isa() >= dnnl::cpu_isa::avx2,
+                    others_are_slow = !faster_core(cpu_features(), openblas_core()).empty();
+  const Size side = others_are_slow ? 24 : trans_b == Trans::yes ? 48 : 100;
   return is_fast && operands == DType::float32 && terms > side * side * side;
 }
 
