@@ -13,12 +13,8 @@ namespace tessera::bench {
 
 /// The numbers of a machine that are measured, besides rates of products and of caches.
 inline constexpr std::array measured_numbers{&Machine::memory_bytes_per_second,
-                                             &Machine::product_overlap,
-                                             &Machine::half_rate_side,
-                                             &Machine::block_byte_seconds,
-                                             &Machine::kernel_seconds,
-                                             &Machine::function_seconds,
-                                             &Machine::overlap};
+                                             &Machine::product_overlap, &Machine::kernel_seconds,
+                                             &Machine::function_seconds, &Machine::overlap};
 inline constexpr std::array measured_link_numbers{&NetworkLevel::latency_seconds,
                                                   &NetworkLevel::rendezvous_seconds,
                                                   &NetworkLevel::bytes_per_second};
@@ -30,8 +26,7 @@ double typical_seconds(const Communicator& ranks, Size times, const std::functio
 /// times the bytes of one View. Short sweeps are repeated.
 double memory_rate(const Communicator& ranks, Size n);
 
-/// Measures half_rate_side, block_byte_seconds and product_overlap of a machine whose
-/// kernel_seconds is known.
+/// Measures side_efficiency and product_overlap of a machine whose kernel_seconds is known.
 void measure_products(const Communicator& ranks, Machine& machine);
 
 /// Returns the levels of the network between the ranks, none for a single rank.

@@ -22,11 +22,11 @@ namespace {
 constexpr Size swept = Size{1} << 25;  // elements: 256 MiB of both Views, beyond most caches
 constexpr Size smallest_cache = Size{1} << 18, largest_cache = Size{1} << 26;  // bytes
 
-/// Returns the rates of sweeps through 256 KiB, 1 MiB and so on to 64 MiB: each that exceeds the
+/// Returns the rates of sweeps through 256 KiB, 512 KiB and so on to 64 MiB: each that exceeds the
 /// rate of the next larger cache, or of memory, by a tenth.
 std::vector<CacheLevel> measure_caches(const Communicator& ranks, double memory_rate_of_rank) {
   std::vector<CacheLevel> caches;
-  for (Size bytes = largest_cache; bytes >= smallest_cache; bytes /= 4) {
+  for (Size bytes = largest_cache; bytes >= smallest_cache; bytes /= 2) {
     const double slower = caches.empty() ? memory_rate_of_rank : caches.back().bytes_per_second;
     const double rate = memory_rate(ranks, bytes / static_cast<Size>(2 * sizeof(float)));
     if (rate > 1.1 * slower) caches.push_back({bytes, rate});
@@ -130,6 +130,7 @@ Machine measure_machine(const Communicator& ranks, const std::vector<Size>& node
   machine.network = measure_network(ranks, node_of_rank);
   measure_rates();  // again, because a shared machine may have been slow for a moment
   for (auto& [type, rate] : machine.flops_per_second) rate = rounded(rate);
+  for (auto& [side, efficiency] : machine.side_efficiency) efficiency = rounded(efficiency);
   for (double Machine::*value : measured_numbers) machine.*value = rounded(machine.*value);
   for (CacheLevel& cache : machine.caches) cache.bytes_per_second = rounded(cache.bytes_per_second);
   for (NetworkLevel& level : machine.network)

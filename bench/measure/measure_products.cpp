@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <map>
 #include <vector>
 
 #include <tessera/base/alias.hpp>
@@ -20,9 +21,9 @@ Matrix<float> zeros(Size rows, Size cols) {
 }
 
 #ifdef KOKKOS_ENABLE_CUDA
-constexpr Size narrow_side = 128, narrow_rows = 65536, square_side = 4096;
+constexpr Size fewest_rows = 64, long_side = 4096, square_side = 4096;
 #else
-constexpr Size narrow_side = 32, narrow_rows = 512, square_side = 384;
+constexpr Size fewest_rows = 2, long_side = 512, square_side = 384;
 #endif
 
 /// Square products, measured in turn with other products: a shared machine changes its speed.
@@ -39,54 +40,37 @@ class SquareProduct {
   Gemm<float> gemm_{};
 };
 
-/// Returns the shortest side of products that reach half of the rate of large ones, from the three
-/// products of a linear layer with many rows and few columns. The operands are in the cache.
-double measure_half_rate_side(const Communicator& ranks, const SquareProduct& square,
-                              double kernel) {
-  const Matrix<float> a = zeros(narrow_rows, narrow_side), b = zeros(narrow_side, narrow_side),
-                      c = zeros(narrow_rows, narrow_side);
+/// Returns the seconds for each FLOP of the three products of a linear layer, whose operands are in
+/// a cache.
+double seconds_per_flop_of_layer(const Communicator& ranks, Size rows, Size in, Size out,
+                                 double kernel) {
+  const Matrix<float> x = zeros(rows, in), w = zeros(in, out), y = zeros(rows, out);
   const Gemm<float> gemm;
-  std::vector<double> sides;
-  for (int i = 0; i < 20; ++i) {
-    const double narrow = typical_seconds(ranks, 5, [&] {
-      gemm(Trans::no, Trans::no, a, b, 0, c);
-      gemm(Trans::no, Trans::yes, c, b, 0, a);
-      gemm(Trans::yes, Trans::no, a, c, 0, b);
-    });
-    const double at_full_rate =
-        square.seconds_per_flop(ranks) * GemmShape{narrow_rows, narrow_side, narrow_side}.flops();
-    sides.push_back(static_cast<double>(narrow_side) * ((narrow / 3 - kernel) / at_full_rate - 1));
-  }
-  return std::max(0.0, median(sides));
+  const double seconds = typical_seconds(ranks, 5, [&] {
+    gemm(Trans::no, Trans::no, x, w, 0, y);
+    gemm(Trans::no, Trans::yes, y, w, 0, x);
+    gemm(Trans::yes, Trans::no, x, y, 0, w);
+  });
+  return std::max(0.0, seconds / 3 - kernel) / GemmShape{rows, out, in}.flops();
 }
 
-/// Returns the further seconds of each byte of small products of blocks of wider matrices, which do
-/// not fit into the first caches.
-double measure_block_byte_seconds(const Communicator& ranks, const SquareProduct& square,
-                                  const Machine& machine) {
-  constexpr Size n = 32;  // blocks along each side
-  const Size rows = n * narrow_side, cols = rows + narrow_side;
-  const Matrix<float> a = zeros(rows, cols), b = zeros(rows, cols), c = zeros(rows, cols);
-  const Gemm<float> gemm;
-  const auto block = [&](const Matrix<float>& of, Size i) {
-    return block_of(of, {i % n * narrow_side, narrow_side}, {i / n * narrow_side, narrow_side});
-  };
-  const GemmShape product{narrow_side, narrow_side, narrow_side};
-  std::vector<double> further;
-  for (int i = 0; i < 5; ++i) {
-    const double products = typical_seconds(ranks, 3, [&] {
-      for (Size k = 0; k < n * n; ++k) {
-        const Matrix<float> x = block(a, k), y = block(b, k), z = block(c, k);
-        gemm(Trans::no, Trans::no, x, y, 0, z);
-        gemm(Trans::no, Trans::yes, z, y, 0, x);
-        gemm(Trans::yes, Trans::no, x, z, 0, y);
-      }
-    });
-    const double arithmetic = (1 + machine.half_rate_side / narrow_side) *
-                              square.seconds_per_flop(ranks) * product.flops();
-    further.push_back(products / (3 * n * n) - machine.kernel_seconds - arithmetic);
+/// Returns the part of the rate of square products that others reach. Layers with few rows and
+/// layers with few columns have about the same mean of their sides, and count alike.
+std::map<Size, double> measure_side_efficiency(const Communicator& ranks,
+                                               const SquareProduct& square, double kernel) {
+  std::map<Size, double> efficiency;
+  for (Size few = fewest_rows; few < long_side; few *= 2) {
+    const GemmShape flat{few, long_side, long_side}, narrow{long_side, 2 * few, 2 * few};
+    std::vector<double> parts;
+    for (int i = 0; i < 5; ++i) {
+      const double of_flat = seconds_per_flop_of_layer(ranks, flat.m, flat.k, flat.n, kernel),
+                   of_narrow =
+                       seconds_per_flop_of_layer(ranks, narrow.m, narrow.k, narrow.n, kernel);
+      parts.push_back(2 * square.seconds_per_flop(ranks) / (of_flat + of_narrow));
+    }
+    efficiency[(flat.side() + narrow.side()) / 2] = std::min(1.0, median(parts));
   }
-  return std::max(0.0, median(further) / static_cast<double>(product.elements() * sizeof(float)));
+  return efficiency;
 }
 
 /// Returns the part of the shorter of arithmetic and memory traffic that the other hides: products
@@ -124,9 +108,7 @@ double measure_product_overlap(const Communicator& ranks) {
 }  // namespace
 
 void measure_products(const Communicator& ranks, Machine& machine) {
-  const SquareProduct square;
-  machine.half_rate_side = measure_half_rate_side(ranks, square, machine.kernel_seconds);
-  machine.block_byte_seconds = measure_block_byte_seconds(ranks, square, machine);
+  machine.side_efficiency = measure_side_efficiency(ranks, SquareProduct(), machine.kernel_seconds);
   machine.product_overlap = measure_product_overlap(ranks);
 }
 

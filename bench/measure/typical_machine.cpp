@@ -19,6 +19,9 @@ Machine typical_machine(const std::vector<Machine>& measured) {
   for (auto& rate : machine.flops_per_second)
     rate.second =
         typical([&](const Machine& each) { return each.flops_per_second.at(rate.first); });
+  for (auto& efficiency : machine.side_efficiency)
+    efficiency.second =
+        typical([&](const Machine& each) { return each.side_efficiency.at(efficiency.first); });
   for (double Machine::*number : measured_numbers)
     machine.*number = typical([&](const Machine& each) { return each.*number; });
   for (std::size_t l = 0; l < machine.network.size(); ++l)

@@ -207,7 +207,7 @@ TEST(LayerKinds, FunctionsAreThoseOfActivationsAndSoftmax) {
   };
   EXPECT_EQ(of(Activation::relu), std::pair(0.0, 0.0));
   EXPECT_EQ(of(Activation::tanh), std::pair(5.0, 0.0));
-  EXPECT_EQ(of(Activation::gelu), std::pair(5.0, 5.0));
+  EXPECT_EQ(of(Activation::gelu), std::pair(5.0, 7.0));
   LayerSpec attention = causal_attention("y", "x", 0, 2, 8);
   attention.sizes.emplace('p', 7);  // one block of 7 x 7 scores
   const LayerFunctions softmax = functions(attention);

@@ -23,7 +23,7 @@ kernel_seconds = 1e-6
 overlap = 0.5
 product_overlap = 0.25
 half_rate_side = 20.0
-block_byte_seconds = 2e-11
+block_byte_seconds = 2e-11  # in files of earlier versions
 function_seconds = 1e-9
 [machine.flops_per_second]
 float32 = 1e10
@@ -61,7 +61,8 @@ TEST(MachineFile, IsReadAndWritten) {
   const std::string text = machine_as_toml(machine);
   const Machine again = load_machine(folder.write("again.toml", text));
   EXPECT_EQ(again.emulated_products, std::vector<std::string>{"float16"});
-  EXPECT_EQ(again.block_byte_seconds, 2e-11);
+  EXPECT_NEAR(machine.slowdown(20), 2, 0.02);  // half_rate_side
+  EXPECT_EQ(again.side_efficiency, machine.side_efficiency);
   ASSERT_EQ(again.caches.size(), 2u);
   EXPECT_EQ(again.caches[1].bytes, 50'000);
   EXPECT_EQ(again.network[1].rendezvous_seconds, 3e-5);
@@ -154,7 +155,7 @@ TEST(MachineFile, RejectsInvalidKeysAndValues) {
                  "machine.overlaps = 0.5: is not a known key; the key must be one of name, device, "
                  "threads, thread_files, emulated_products, memory_bytes, memory_bytes_per_second, "
                  "kernel_seconds, "
-                 "function_seconds, product_overlap, half_rate_side, block_byte_seconds, overlap; "
+                 "function_seconds, product_overlap, overlap; "
                  "did you mean overlap?"},
         {"device = \"gpu\"\n", "", "machine.device, which is \"cpu\" or \"gpu\", is missing"},
         {"\"gpu\"", "\"gpus\"",

@@ -115,8 +115,7 @@ TEST(Machine, KernelsAreBoundByFlopsOrBytes) {
   const Plan plan = make_plan(three_on("data=1", 1, Strategy::data));
   Machine exact = small_cluster();
   exact.product_overlap = 0.25;
-  exact.block_byte_seconds = 1e-8;
-  exact.half_rate_side = 20;
+  exact.side_efficiency = {{40, 2.0 / 3}};
   exact.function_seconds = 1e-9;
   struct Tried {
     Work work;
@@ -129,7 +128,6 @@ TEST(Machine, KernelsAreBoundByFlopsOrBytes) {
         {{.flops = 3e9, .bytes = 4e8, .has_products = true}, 4 + 0.75 * 3 + 1e-6},
         {{.flops = 3e9, .bytes = 1e8, .has_products = true}, 3 + 0.75 * 1 + 1e-6},
         {{.kernels = 5}, 5e-6},
-        {{.kernels = 5, .block_bytes = 4000}, 4.5e-5},
         // Arithmetic of narrow products, and of functions.
         {{.flops = 3e9, .flops_of_side = {{40, 3e9}}}, 4.5 + 1e-6},
         {{.flops = 3e9, .flops_of_side = {{40, 3e9}}, .functions = 5e8}, 5 + 1e-6}})
@@ -149,6 +147,17 @@ TEST(Machine, ProductsReachTheRateOfTheirSide) {
   EXPECT_DOUBLE_EQ(cost_on(machine, plan)(work).seconds, 5 + 2 + 1e-6);
 }
 
+// The FLOPs of a product for each element of its matrices are 2/3 of the mean.
+TEST(Machine, SidesOfProductsHaveAHarmonicMean) {
+  EXPECT_EQ((GemmShape{64, 64, 64}.side()), 64);
+  EXPECT_EQ((GemmShape{512, 32, 32}.side()), 47);
+  EXPECT_EQ((GemmShape{32, 512, 512}.side()), 85);
+  EXPECT_EQ((GemmShape{512, 512, 32}.side()), 85);
+  const GemmShape many{512, 512, 512, 7};
+  EXPECT_DOUBLE_EQ(many.flops() / static_cast<double>(many.elements()) * 1.5,
+                   static_cast<double>(many.side()));
+}
+
 TEST(Machine, KernelsReachTheRateOfTheSmallestCacheThatHoldsAStep) {
   const Plan plan = make_plan(three_on("data=1", 1, Strategy::data));
   const MemoryPlan memory = plan.memory(0);
@@ -160,8 +169,27 @@ TEST(Machine, KernelsReachTheRateOfTheSmallestCacheThatHoldsAStep) {
     machine.caches = std::move(caches);
     return cost_on(machine, plan)(work).seconds;
   };
-  EXPECT_DOUBLE_EQ(seconds({{used - 1, 1e9}}), 4 + 1e-6);
-  EXPECT_DOUBLE_EQ(seconds({{used - 1, 1e9}, {used, 8e8}, {used + 1, 4e8}}), 0.5 + 1e-6);
+  EXPECT_DOUBLE_EQ(seconds({{used / 2 - 1, 1e9}}), 4 + 1e-6);
+  EXPECT_DOUBLE_EQ(seconds({{used / 2 - 2, 1e9}, {used, 8e8}, {used + 1, 4e8}}), 0.5 + 1e-6);
+}
+
+// Half an octave beyond a cache, a step finds half of its bytes there.
+TEST(Machine, RatesFallFromACacheToTwiceItsBytes) {
+  Machine machine = small_cluster();
+  machine.memory_bytes_per_second = 1e9;
+  machine.caches = {{1000, 9e9}, {1414, 7e9}, {100'000, 3e9}};
+  EXPECT_DOUBLE_EQ(machine.memory_rate(10), 9e9);
+  EXPECT_DOUBLE_EQ(machine.memory_rate(1000), 9e9);
+  EXPECT_NEAR(machine.memory_rate(1189), 8e9, 5e6);
+  EXPECT_DOUBLE_EQ(machine.memory_rate(1414), 7e9);
+  EXPECT_NEAR(machine.memory_rate(2000), 5e9, 5e6);
+  EXPECT_DOUBLE_EQ(machine.memory_rate(2828), 3e9);
+  EXPECT_DOUBLE_EQ(machine.memory_rate(90'000), 3e9);
+  EXPECT_NEAR(machine.memory_rate(141'421), 2e9, 1e5);
+  EXPECT_DOUBLE_EQ(machine.memory_rate(1'000'000), 1e9);
+  for (const Size bytes : {10, 1189, 2000, 90'000, 141'421, 1'000'000})
+    for (const Size more : {bytes, 2 * bytes, 100 * bytes})
+      EXPECT_GE(machine.highest_rate(bytes), machine.memory_rate(more)) << bytes << ' ' << more;
 }
 
 Work call(AxisSet ranks, Operation operation, double bytes) {
@@ -250,9 +278,8 @@ TEST(Work, OfAttentionRepeatsTheScoresInBackward) {
   EXPECT_DOUBLE_EQ(backward.flops, 5 * product);
   // An exponential function for each score; the largest score and the sum take as long as twelve.
   EXPECT_DOUBLE_EQ(forward.functions, 6 * (7 * 7 + 2 * 12 * 7));
-  const double elements = (2 * 7 * 5 + 7 * 7) * 6;  // of a product: two blocks of rows, and scores
-  EXPECT_DOUBLE_EQ(forward.block_bytes, 2 * 4 * elements);
-  EXPECT_DOUBLE_EQ(backward.block_bytes, 5 * 4 * elements);
+  // All products have sides of 7, 7 and 5.
+  EXPECT_EQ(forward.flops_of_side, (std::map<Size, double>{{6, forward.flops}}));
 }
 
 /// Returns the sum over the work of a step on rank 0 of a program.
@@ -420,19 +447,6 @@ TEST(Software, ScattersMessages) {
   EXPECT_DOUBLE_EQ(sum_of_work(plan, scattered, bytes_of(Operation::all_gather)) -
                        sum_of_work(plan, {}, bytes_of(Operation::all_gather)),
                    whole);
-}
-
-// Kernels, and matrices of cosines and sines, are not blocks of wider matrices.
-TEST(Work, OfFrequenciesReadsBlocksOfFieldsAndModes) {
-  const FnoConfig config{.grid = 8, .modes = 2, .width = 3, .layers = 1};
-  const auto of = [&](std::string_view kind) {
-    return work_of_layer<Forward>(fno(config), kind, 5).block_bytes;
-  };
-  // For each of 2 x 4 modes: 5 rows of 6 columns times the matrix of 6 x 3 complex factors, twice
-  // as many elements as the factors have.
-  EXPECT_DOUBLE_EQ(of("mode_product"), 4 * 8 * (2.0 * 5 * 6 + 6 * 6 - 6 * 3));
-  const double along_first = (8 + 6) * 12, along_second = (8 + 2 * 2) * 3;
-  EXPECT_DOUBLE_EQ(of("fourier"), 4 * 5 * (along_first + 8 * along_second));
 }
 
 }  // namespace

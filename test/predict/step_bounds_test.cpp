@@ -77,9 +77,8 @@ Machine random_machine(Drawer& draw) {
   machine.kernel_seconds = draw.flip() ? 1e-6 : 1e-4;
   machine.overlap = draw.flip() ? 1 : 0.5;
   machine.product_overlap = draw.flip() ? 1 : 0.3;
-  machine.half_rate_side = static_cast<double>(draw.one_of({0, 20}));
+  if (draw.flip()) machine.side_efficiency = {{8, 0.2}, {64, 0.6}, {512, 1.0}};
   machine.function_seconds = draw.flip() ? 0 : 1e-9;
-  machine.block_byte_seconds = draw.flip() ? 0 : 1e-10;
   const double rate = draw.flip() ? 1e7 : 1e10;
   machine.network = {{"node", 4, 1e-6, 4 * rate}, {"all", 64, 1e-5, rate}};
   if (draw.flip()) machine.caches = {{draw.one_of({10'000, 200'000}), 1e10}};

@@ -103,13 +103,19 @@ DeviceTraits Machine::traits() const {
 }
 
 double Machine::memory_rate(Size bytes) const {
-  for (const CacheLevel& cache : caches)
-    if (bytes <= cache.bytes) return cache.bytes_per_second;
-  return memory_bytes_per_second;
+  const auto larger = std::ranges::lower_bound(caches, bytes, {}, &CacheLevel::bytes);
+  const double rate = larger == caches.end() ? memory_bytes_per_second : larger->bytes_per_second;
+  if (larger == caches.begin()) return rate;
+  const CacheLevel& smaller = *std::prev(larger);
+  const auto octaves_to = [&](Size to) {
+    return std::log2(static_cast<double>(to) / static_cast<double>(smaller.bytes));
+  };
+  const double span = larger == caches.end() ? 1 : std::min(1.0, octaves_to(larger->bytes));
+  return std::lerp(smaller.bytes_per_second, rate, std::min(1.0, octaves_to(bytes) / span));
 }
 
 double Machine::highest_rate(Size bytes) const {
-  double rate = memory_bytes_per_second;
+  double rate = std::max(memory_bytes_per_second, memory_rate(bytes));
   for (const CacheLevel& cache : caches)
     if (bytes <= cache.bytes) rate = std::max(rate, cache.bytes_per_second);
   return rate;
@@ -117,7 +123,7 @@ double Machine::highest_rate(Size bytes) const {
 
 double Machine::slowdown(Size side) const {
   const auto n = static_cast<double>(side);
-  if (side_efficiency.empty()) return 1 + half_rate_side / n;
+  if (side_efficiency.empty()) return 1;
   const auto above = side_efficiency.lower_bound(side);
   const auto below = above == side_efficiency.begin() ? above : std::prev(above);
   if (above == side_efficiency.end() || above == below) return 1 / below->second;
@@ -187,7 +193,7 @@ Cost cost_of_kernel(const Machine& machine, const Work& work, double flops_per_s
   const double memory = work.bytes / bytes_per_second;
   const double launches = work.kernels * machine.kernel_seconds;
   const double seconds =
-      launches + work.block_bytes * machine.block_byte_seconds + arithmetic + memory -
+      launches + arithmetic + memory -
       (work.has_products ? machine.product_overlap : 1) * std::min(arithmetic, memory);
   return {.seconds = seconds, .launches = launches};
 }

@@ -63,25 +63,21 @@ struct Machine {
   std::vector<NetworkLevel> network;  ///< from the innermost level to the outermost
   std::vector<CacheLevel> caches{};   ///< from the smallest to the largest
   double function_seconds = 0;        ///< time of an exponential function in a long loop of a rank
-  /// The shortest side, in elements, of products that reach half of the rate of large ones: the
-  /// n_1/2 of Hockney (1983).
-  double half_rate_side = 0;
-  /// In place of half_rate_side: the part of `flops_per_second` that products reach, by their
-  /// shortest side. Between two sides it is linear in log(side), beyond them constant.
+  /// The part of `flops_per_second` that products reach, by the harmonic mean of their sides.
+  /// Between two means it is linear in their logarithm, beyond them constant.
   std::map<Size, double> side_efficiency{};
-  /// Further time of each byte of products of blocks of wider matrices, such as heads, experts and
-  /// modes: their rows are far apart in memory.
-  double block_byte_seconds = 0;
   Software software{};
 
   /// Returns the bytes per second of kernels that use `bytes` in turn: the rate of the smallest
-  /// cache that holds them, or of memory.
+  /// cache that holds them, or of memory. Up to twice the bytes of a cache, they find a part of
+  /// them in it: the rate is linear in log(bytes).
   double memory_rate(Size bytes) const;
   /// Returns what plans must know about the machine.
   DeviceTraits traits() const;
   /// Returns the highest rate of kernels that use at least `bytes`.
   double highest_rate(Size bytes) const;
-  /// Returns how many times as long as at the full rate a product with this shortest side takes.
+  /// Returns how many times as long as at the full rate a product with this mean of its sides
+  /// takes.
   double slowdown(Size side) const;
   /// Returns the fraction of a started call that computation can hide.
   double hidden(Operation operation) const;

@@ -68,10 +68,6 @@ const Fields<Machine>& machine_fields() {
        "of an exponential function in a long loop", not_negative},
       {"machine.product_overlap", &C::product_overlap,
        "part of the memory traffic of products that arithmetic hides", fraction},
-      {"machine.half_rate_side", &C::half_rate_side,
-       "shortest side of products that reach half of their rate", not_negative},
-      {"machine.block_byte_seconds", &C::block_byte_seconds,
-       "added to products of blocks of wider matrices, for each byte of them", not_negative},
       {"machine.overlap", &C::overlap, "part of a non-blocking call that computation can hide",
        fraction},
   };
@@ -162,8 +158,18 @@ void check_whole(const Machine& machine, const std::string& path) {
              inner);
     inner = level.ranks;
   }
-  if (machine.half_rate_side > 0 && !machine.side_efficiency.empty())
-    reject("machine.half_rate_side", machine.half_rate_side, "must be 0 with [{}]", side_table);
+}
+
+/// Sets side_efficiency by a key in the files of earlier versions: the side of products that reach
+/// half of the rate (Hockney 1983).
+void set_half_rate_side(Machine& machine, const std::string& key, const nlohmann::json& value) {
+  double half_rate_side = 0;
+  assign(key, value, half_rate_side);
+  check_bounds(key, half_rate_side, not_negative);
+  if (half_rate_side == 0) return;
+  if (!machine.side_efficiency.empty()) reject(key, value, "must be 0 with [{}]", side_table);
+  for (Size side = 1; side <= 1 << 16; side *= 2)
+    machine.side_efficiency[side] = 1 / (1 + half_rate_side / static_cast<double>(side));
 }
 
 /// Appends the tables of [[name]] to `levels`.
@@ -231,6 +237,7 @@ Machine load_one(const std::string& path) {
   Machine machine;
   machine.name = std::filesystem::path(path).stem().string();
   bool has_device = false;
+  nlohmann::json half_rate_side = 0;
   for (const auto& [key, value] : parse_toml(read_text(path), path)) {
     has_device |= key == "machine.device";
     if (key == "network")
@@ -239,6 +246,10 @@ Machine load_one(const std::string& path) {
       add_levels(machine.caches, cache_fields(), key, value);
     else if (key.starts_with("software."))
       set(machine.software, software_fields(), key, value);
+    else if (key == "machine.half_rate_side")
+      half_rate_side = value;
+    else if (key == "machine.block_byte_seconds")  // in the files of earlier versions
+      continue;
     else if (set_entry(machine, key, value))
       continue;
     else if (key.starts_with("machine."))
@@ -248,6 +259,7 @@ Machine load_one(const std::string& path) {
              "is not a known key; a machine file has [machine], [software], [[cache]] and "
              "[[network]]");
   }
+  set_half_rate_side(machine, "machine.half_rate_side", half_rate_side);
   require(has_device, path, "machine.device, which is \"cpu\" or \"gpu\",");
   check_whole(machine, path);
   return machine;
@@ -279,7 +291,7 @@ std::string machine_as_toml(const Machine& machine) {
   };
   for (const NumberTable& table : number_tables)
     add_table(table.key, machine.*table.numbers, table.meaning);
-  add_table(side_table, machine.side_efficiency, "by the shortest side of a product");
+  add_table(side_table, machine.side_efficiency, "by the harmonic mean of the sides of a product");
   if (machine.software != Software{})
     text += "\n[software]\n" + lines(machine.software, software_fields());
   for (const CacheLevel& cache : machine.caches)

@@ -40,9 +40,9 @@ void write_scores(Work& work, const LayerSpec& layer, double scores, Size elemen
   const double products = work.pass == PassKind::forward ? 2 : 4;
   const Size width = layer.size("d");
   work.kernels = products;
-  work.functions = work.block_bytes = 0;
+  work.functions = 0;
   work.flops = products * 2 * scores * static_cast<double>(width);
-  work.flops_of_side = {{std::min({width, layer.positions(), layer.total('p')}), work.flops}};
+  work.flops_of_side = {{GemmShape{width, layer.positions(), layer.total('p')}.side(), work.flops}};
   work.bytes += products * scores * static_cast<double>(element_bytes);
 }
 
@@ -288,7 +288,7 @@ class WorkLister {
       for (const GemmShape& product : newton_schulz_products(shape[0], shape[1])) {
         work.kernels += static_cast<double>(product.times);
         work.flops += product.flops();
-        work.flops_of_side[std::min({product.m, product.n, product.k})] += product.flops();
+        work.flops_of_side[product.side()] += product.flops();
         work.bytes += static_cast<double>(product.elements() * size_of(plan_.input.state_type));
       }
     }
@@ -372,13 +372,8 @@ Work layer_work(const LayerSpec& layer, Size samples, const PlanInput& input, Pa
   if (!forwards) all.insert(all.end(), products.repeated.begin(), products.repeated.end());
   for (const GemmShape& product : all) {
     calls += share * static_cast<double>(product.launches);
-    if (product.times > 1)  // blocks of wider matrices; kernels have no gaps
-      work.block_bytes +=
-          share *
-          static_cast<double>(element_bytes * (product.elements() - layer.num_parameters()));
     work.flops += share * product.flops();
-    if (product.flops() > 0)
-      work.flops_of_side[std::min({product.m, product.n, product.k})] += share * product.flops();
+    if (product.flops() > 0) work.flops_of_side[product.side()] += share * product.flops();
   }
   work.kernels = std::max(1.0, calls);
   const auto of_pass = [&](PassCount count) { return forwards ? count.forward : count.backward; };

@@ -15,11 +15,10 @@ namespace tessera {
 struct Work {
   /// PassKind::forward or PassKind::backward for a kernel of a layer; none for other work.
   std::optional<PassKind> pass{};
-  bool updates = false;    ///< true for a kernel of the optimizer
-  double kernels = 1;      ///< number of kernels; each matrix product is one
-  double block_bytes = 0;  ///< operands and results of products of blocks of wider matrices
-  double flops = 0;        ///< FLOPs of matrix products
-  std::map<Size, double> flops_of_side{};  ///< `flops` by the shortest side of the product
+  bool updates = false;                    ///< true for a kernel of the optimizer
+  double kernels = 1;                      ///< number of kernels; each matrix product is one
+  double flops = 0;                        ///< FLOPs of matrix products
+  std::map<Size, double> flops_of_side{};  ///< `flops` by GemmShape::side()
   double functions = 0;                    ///< exponential and hyperbolic functions of a kernel
   double bytes = 0;  ///< payload of a call, or bytes that a kernel reads and writes
   /// Bytes that a host reads and writes beside a call that does not work in place, for the copy of

@@ -10,10 +10,11 @@ source "$(dirname "$0")/../../app/script_support.sh"
 
 begin machine
 succeeds calibrate -o here.toml --gemm-size 64
-for key in name memory_bytes memory_bytes_per_second kernel_seconds function_seconds half_rate_side block_byte_seconds product_overlap overlap \
+for key in name memory_bytes memory_bytes_per_second kernel_seconds function_seconds product_overlap overlap \
   float32 float64 bfloat16 float16 latency_seconds rendezvous_seconds bytes_per_second; do
   grep -qE "^$key = (\"here\"|[0-9.e+-]+)( |\$)" "$here/here.toml" || fail "$key is missing: $(cat "$here/here.toml")"
 done
+[ "$(grep -cE '^[0-9]+ = (0\.[0-9]+|1\.0)$' "$here/here.toml")" -ge 6 ] || fail "has no table of sides: $(cat "$here/here.toml")"
 grep -qE '^device = "[cg]pu" ' "$here/here.toml" || fail "does not tell the device"
 [ "$(grep '^ranks = ' "$here/here.toml" | tail -1 | tr -dc 0-9)" = "$ranks" ] || fail "not of $ranks ranks"
 "$program" simulate "$study" --machine "$here/here.toml" -o "$here/results" > "$out" || fail "cannot be simulated"

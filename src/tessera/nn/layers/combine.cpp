@@ -58,10 +58,9 @@ constexpr LayerKind combine_kind{
     .expression = {.inputs = {{"sk,ec"}, {.indices = "st,f", .gradient = "sp,f"}},
                    .output = "sp,c",
                    .whole = "tkf"},
-    // Backward makes gradients of slots and, with two sums, of gates.
     .functions =
         [](const LayerSpec& layer) {
-          return detail::slots_functions(layer, {1, 4});
+          return detail::slots_functions(layer, {5, 11});
         },
     .scratch = detail::slots_scratch,
     .sums_in_blocks = true,

@@ -32,7 +32,7 @@ constexpr LayerKind dispatch_kind{
     .rules_choose = true,
     .functions =
         [](const LayerSpec& layer) {
-          return detail::slots_functions(layer, {1, 1});
+          return detail::slots_functions(layer, {2, 5});
         },
     .scratch = detail::slots_scratch,
     .sums_in_blocks = true,

@@ -57,13 +57,17 @@ struct ExpertSlots {
   /// `row`: of the rank's own ones.
   KOKKOS_INLINE_FUNCTION Places of(Size row) const {
     const Size sample = rows.sample_of_own(row), gate_row = rows.of_own(row);
+    const std::int32_t* const taken = numbers + gate_row * experts;
     Places places;
+    // Without a branch, which would often be mispredicted.
     for (Size e = first; e < first + own && places.count < max_choices; ++e) {
-      const Size number = numbers[gate_row * experts + e];
-      if (number < 0) continue;
       places.expert[places.count] = e;
-      places.block[places.count] = e * blocks / experts;
-      places.begin[places.count++] = (slot(sample, number) * own + e - first) * width;
+      places.count += taken[e] >= 0 ? 1 : 0;
+    }
+    for (Size i = 0; i < places.count; ++i) {
+      const Size e = places.expert[i];
+      places.block[i] = blocks > 1 ? e * blocks / experts : 0;
+      places.begin[i] = (slot(sample, taken[e]) * own + e - first) * width;
     }
     return places;
   }
@@ -154,8 +158,8 @@ ExpertSlots slots_of(const LayerCall<T>& call) {
   return {numbers, experts, own.begin, own.count, rows, capacity, layer.size("c"), blocks};
 }
 
-/// Returns LayerKind::functions of kernels that search the slots of each row, and sum over it, so
-/// often.
+/// Returns LayerKind::functions of kernels that search the slots of each row, whose time in sums
+/// over rows was measured with eight experts.
 inline LayerFunctions slots_functions(const LayerSpec& layer, PassCount sums) {
   const auto rows = static_cast<double>(layer.size("t"));
   return {.row_sums = {sums.forward * rows, sums.backward * rows}};
@@ -199,10 +203,14 @@ void sum_slots(const std::string& label, const ExpertSlots& slots, const Matrix<
         const T* const gate = slots.gates_of(gates, row.number);
         const auto places = slots.of(row.number);
         const auto gate_of = [=](Size i) { return gate ? Math(gate[places.expert[i]]) : Math(1); };
-        // Most rows have two slots. Compilers vectorise a loop with a fixed number of them only.
-        if (places.count == 2) {
-          const T *const a = from + places.begin[0], *const b = from + places.begin[1];
-          const Math of_a = gate_of(0), of_b = gate_of(1);
+        // Most rows have two slots, or one if an expert was full. Compilers vectorise loops with a
+        // fixed number of them only.
+        if (places.count == 1 || places.count == 2) {
+          const T* const a = from + places.begin[0];
+          const Math of_a = gate_of(0);
+          if (places.count == 1) return row.for_each(width, [=](Size j) { to[j] = of_a * a[j]; });
+          const T* const b = from + places.begin[1];
+          const Math of_b = gate_of(1);
           return row.for_each(width, [=](Size j) { to[j] = of_a * a[j] + of_b * b[j]; });
         }
         row.for_each(width, [=](Size j) {

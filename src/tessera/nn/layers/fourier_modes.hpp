@@ -133,16 +133,16 @@ struct FourierModes {
     const Size each = tiling.launches(samples, samples_at_once(samples));
     std::vector<GemmShape> all;
     if (grid.rows() > 0)
-      all.push_back({2 * magnitudes().count, group(), grid.rows(), samples, each, true});
+      all.push_back({2 * magnitudes().count, group(), grid.rows(), samples, each});
     if (grid.is_whole())
-      all.push_back({2 * modes, width, n, samples * n, tiling.batches ? each : each * n, true});
+      all.push_back({2 * modes, width, n, samples * n, tiling.batches ? each : each * n});
     for (Size i = 0, before = 0; i < grid.rows() && !grid.is_whole(); ++i) {
       const Size points = grid.part(i).x2.count;
       if (points == before) {
         all.back().times += samples;
         all.back().launches += each;
       } else {
-        all.push_back({2 * modes, width, points, samples, each, true});
+        all.push_back({2 * modes, width, points, samples, each});
       }
       before = points;
     }

@@ -238,15 +238,21 @@ struct PassCount {
 struct GemmShape {
   Size m = 0, n = 0, k = 0;
   Size times = 1;
-  Size launches = times;   ///< fewer if one launch makes several products
-  bool same_left = false;  ///< A is the same for all
-  /// Returns the elements of A, B and C of all products, without those of an A for all.
-  constexpr Size elements() const { return ((same_left ? 0 : m * k) + k * n + m * n) * times; }
+  Size launches = times;  ///< fewer if one launch makes several products
+  /// Returns the elements of A, B and C of all products.
+  constexpr Size elements() const { return (m * k + k * n + m * n) * times; }
   /// 2 m n k per product. A double, because those of large machines exceed 64 bits; exact up to
   /// 2^53.
   constexpr double flops() const {
     return 2.0 * static_cast<double>(m) * static_cast<double>(n) * static_cast<double>(k) *
            static_cast<double>(times);
+  }
+  /// Returns the harmonic mean of the three sides, rounded. The FLOPs of a product for each element
+  /// of A, B and C are proportional to it, so it tells how near products get to the highest rate.
+  constexpr Size side() const {
+    const double inverse =
+        1 / static_cast<double>(m) + 1 / static_cast<double>(n) + 1 / static_cast<double>(k);
+    return static_cast<Size>(3 / inverse + 0.5);
   }
 };
 
