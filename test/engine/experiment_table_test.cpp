@@ -106,7 +106,7 @@ void choose_training(Experiment& setup, Size number) {
       training.optimizer.momentum = 0.9;
       break;
     case 2:
-      rate(0.01);
+      rate(5e-3);  // rounding alone may make a part of a step where a gradient is nearly zero
       training.microbatches = 3;
       training.optimizer = {.kind = OptimizerKind::adam};
       training.clip = {.global_norm = 0.1, .value = 0.05};
