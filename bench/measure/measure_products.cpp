@@ -23,7 +23,7 @@ Matrix<float> zeros(Size rows, Size cols) {
 #ifdef KOKKOS_ENABLE_CUDA
 constexpr Size fewest_rows = 64, long_side = 4096, square_side = 4096;
 #else
-constexpr Size fewest_rows = 2, long_side = 256, square_side = 384;
+constexpr Size fewest_rows = 2, long_side = 512, square_side = 384;
 #endif
 
 /// Square products, measured in turn with other products: a shared machine changes its speed.
