@@ -42,16 +42,17 @@ class SquareProduct {
 
 /// Returns the seconds for each FLOP of the three products of a linear layer, whose operands are in
 /// a cache.
-double seconds_per_flop_of_layer(const Communicator& ranks, Size rows, Size in, Size out,
+double seconds_per_flop_of_layer(const Communicator& ranks, const GemmShape& forward,
                                  double kernel) {
-  const Matrix<float> x = zeros(rows, in), w = zeros(in, out), y = zeros(rows, out);
+  const Matrix<float> x = zeros(forward.m, forward.k), w = zeros(forward.k, forward.n),
+                      y = zeros(forward.m, forward.n);
   const Gemm<float> gemm;
   const double seconds = typical_seconds(ranks, 5, [&] {
     gemm(Trans::no, Trans::no, x, w, 0, y);
     gemm(Trans::no, Trans::yes, y, w, 0, x);
     gemm(Trans::yes, Trans::no, x, y, 0, w);
   });
-  return std::max(0.0, seconds / 3 - kernel) / GemmShape{rows, out, in}.flops();
+  return std::max(0.0, seconds / 3 - kernel) / forward.flops();
 }
 
 /// Returns the part of the rate of square products that others reach. Layers with few rows and
@@ -63,9 +64,8 @@ std::map<Size, double> measure_side_efficiency(const Communicator& ranks,
     const GemmShape flat{few, long_side, long_side}, narrow{long_side, 2 * few, 2 * few};
     std::vector<double> parts;
     for (int i = 0; i < 5; ++i) {
-      const double of_flat = seconds_per_flop_of_layer(ranks, flat.m, flat.k, flat.n, kernel),
-                   of_narrow =
-                       seconds_per_flop_of_layer(ranks, narrow.m, narrow.k, narrow.n, kernel);
+      const double of_flat = seconds_per_flop_of_layer(ranks, flat, kernel),
+                   of_narrow = seconds_per_flop_of_layer(ranks, narrow, kernel);
       parts.push_back(2 * square.seconds_per_flop(ranks) / (of_flat + of_narrow));
     }
     efficiency[(flat.side() + narrow.side()) / 2] = std::min(1.0, median(parts));

@@ -79,4 +79,13 @@ inline std::string schedule(const PlanInput& input) {
 /// Returns layers of 20, 12 and 21 parameters: 80, 48 and 84 bytes in float32.
 inline ModelSpec three_layers() { return mlp({.widths = {3, 5, 2, 7}}); }
 
+/// Returns three_layers() on `ranks` ranks.
+inline PlanInput three_on(const std::string& mesh, Size ranks, Strategy strategy) {
+  PlanInput input = tutorial();
+  input.model = three_layers();
+  input.mesh = MeshShape::parse(mesh, ranks);
+  input.strategy = strategy;
+  return input;
+}
+
 }  // namespace tessera::plan_test

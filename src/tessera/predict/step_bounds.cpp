@@ -6,8 +6,8 @@
 
 #include <tessera/nn/layers/layer_kind.hpp>
 #include <tessera/plan/grains.hpp>
+#include <tessera/predict/kernel_work.hpp>
 #include <tessera/predict/step_bounds.hpp>
-#include <tessera/predict/work.hpp>
 
 namespace tessera {
 namespace {

@@ -8,52 +8,11 @@
 #include <tessera/optim/square_limbs.hpp>
 #include <tessera/plan/grains.hpp>
 #include <tessera/plan/orthogonalization.hpp>
+#include <tessera/predict/kernel_work.hpp>
 #include <tessera/predict/work.hpp>
 
 namespace tessera {
 namespace {
-
-/// Time of a sum over a row or of a search in it beside its elements, in exponential functions: its
-/// loop ends, and the lanes of a vector are joined. Measured; shuffles in a warp take about as
-/// long.
-constexpr double functions_per_sum = 12;
-
-/// The work of a loss that may take longer than its memory traffic, with its gradient, in
-/// exponential functions. Measured.
-double functions_of_loss(LossKind kind, double elements, Size columns) {
-  if (kind == LossKind::bce) return 4 * elements;  // two exponentials, a logarithm, two divisions
-  if (kind != LossKind::cross_entropy || columns == 0) return 0;
-  const double sums = 2 * functions_per_sum / static_cast<double>(columns);
-  return (2 + sums) * elements;
-}
-
-/// Returns the number of scores of a sample that a rank's heads have in memory: all positions by
-/// all positions.
-double scores_of(const LayerSpec& layer, AttentionScores kept) {
-  if (kept == AttentionScores::fused || layer.kind->expression.streamed.empty()) return 0;
-  return static_cast<double>(layer.size("hu") * layer.positions() * layer.total('p'));
-}
-
-/// The products of attention whose scores are in memory: two forward, four backward. Each writes or
-/// reads all scores once, and one launch multiplies all heads of all samples.
-void write_scores(Work& work, const LayerSpec& layer, double scores, Size element_bytes) {
-  const double products = work.pass == PassKind::forward ? 2 : 4;
-  const Size width = layer.size("d");
-  work.kernels = products;
-  work.functions = 0;
-  work.flops = products * 2 * scores * static_cast<double>(width);
-  work.flops_of_side = {{GemmShape{width, layer.positions(), layer.total('p')}.side(), work.flops}};
-  work.bytes += products * scores * static_cast<double>(element_bytes);
-}
-
-/// The softmax between these products, and dropout with a mask of a byte for each score.
-Work softmax_work(double scores, PassKind pass, Size element_bytes, bool drops) {
-  const auto element = static_cast<double>(element_bytes);
-  const double softmax = (pass == PassKind::forward ? 2 : 3) * element, dropout = 2 * element + 1;
-  return {.pass = pass,
-          .kernels = drops ? 2.0 : 1.0,
-          .bytes = scores * (softmax + (drops ? dropout : 0))};
-}
 
 /// Makes the result of work_of(): visits an action and lists its kernels and calls.
 class WorkLister {
@@ -259,10 +218,8 @@ class WorkLister {
     const LayerSpec& layer = is_piece ? piece : whole;
     const AttentionScores kept = sizes_.software.attention;
     works_.push_back(layer_work(layer, samples, plan_.input, pass, share * part, kept));
-    if (const double scores = scores_of(layer, kept); scores > 0)
-      works_.push_back(softmax_work(share * part * static_cast<double>(samples) * scores, pass,
-                                    size_of(plan_.input.compute_type),
-                                    kept == AttentionScores::scores_and_dropout));
+    if (const auto softmax = softmax_work(layer, samples, plan_.input, pass, share * part, kept))
+      works_.push_back(*softmax);
   }
 
   /// Scatters a message over the ranks of `model` if all of them hold its tensor: each sends its
@@ -359,33 +316,6 @@ Size unique_elements(const Plan& plan, Size rank) {
 }
 
 }  // namespace
-
-Work layer_work(const LayerSpec& layer, Size samples, const PlanInput& input, PassKind pass,
-                double share, AttentionScores scores) {
-  const bool forwards = pass == PassKind::forward;
-  const LayerProducts products = layer_products(layer, samples);
-  Work work{.pass = pass, .has_products = !products.forward.empty()};
-  if (samples == 0) return work;
-  const Size element_bytes = size_of(input.compute_type);
-  double calls = 0;
-  std::vector<GemmShape> all = forwards ? products.forward : products.backward;
-  if (!forwards) all.insert(all.end(), products.repeated.begin(), products.repeated.end());
-  for (const GemmShape& product : all) {
-    calls += share * static_cast<double>(product.launches);
-    work.flops += share * product.flops();
-    if (product.flops() > 0) work.flops_of_side[product.side()] += share * product.flops();
-  }
-  work.kernels = std::max(1.0, calls);
-  const auto of_pass = [&](PassCount count) { return forwards ? count.forward : count.backward; };
-  const LayerFunctions functions = layer.kind->functions(layer);
-  const double of_sample =
-      of_pass(functions.exponentials) + functions_per_sum * of_pass(functions.row_sums);
-  work.functions = share * (static_cast<double>(samples) * of_sample);
-  work.bytes = share * of_pass(count_operands(layer, samples)) * static_cast<double>(element_bytes);
-  if (const double in_memory = scores_of(layer, scores); in_memory > 0)
-    write_scores(work, layer, share * static_cast<double>(samples) * in_memory, element_bytes);
-  return work;
-}
 
 /// Reads and writes parameters and moments, reads gradients.
 Size update_bytes(const PlanInput& input, const StatePlan& state) {

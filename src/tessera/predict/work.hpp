@@ -52,12 +52,6 @@ struct WorkSizes {
 };
 WorkSizes work_sizes(const Plan& plan, Size rank, const Software& software = {});
 
-/// Returns the part `share` of the work of a layer's pass, PassKind::forward or backward, on
-/// `samples` samples. `layer` has a rank's extents. Scores of attention that are in memory have
-/// kernels of their own, which are left out.
-Work layer_work(const LayerSpec& layer, Size samples, const PlanInput& input, PassKind pass,
-                double share = 1, AttentionScores scores = AttentionScores::fused);
-
 /// Returns the bytes that the optimizer reads and writes on a rank, without those of copies in the
 /// compute type and of matrices of muon.
 Size update_bytes(const PlanInput& input, const StatePlan& state);
