@@ -8,18 +8,21 @@
 namespace tessera {
 namespace {
 
-/// Replaces bytes that are not UTF-8, so that no rank fails alone.
-std::string json_text(const nlohmann::json& document) {
-  return document.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+/// Returns a document as CBOR (RFC 8949), which keeps all bytes of its texts, also those of paths
+/// that are not UTF-8.
+std::string packed(const nlohmann::json& document) {
+  std::string bytes;
+  nlohmann::json::to_cbor(document, bytes);
+  return bytes;
 }
 
-/// Calls share(communicator, text of this rank).
+/// Calls share(communicator, packed document of this rank).
 template <class Share>
 auto shared(const Communicator& ranks, const nlohmann::json& mine, const Site& site,
             const Share& share) {
-  if (ranks.size() == 1) return share(MPI_COMM_SELF, json_text(mine));
+  if (ranks.size() == 1) return share(MPI_COMM_SELF, packed(mine));
   const detail::ControlCall call(ranks, site);
-  return share(call.ranks(), json_text(mine));
+  return share(call.ranks(), packed(mine));
 }
 
 }  // namespace
@@ -29,7 +32,7 @@ std::vector<nlohmann::json> gather_json(const Communicator& ranks, const nlohman
   return shared(ranks, mine, site, [&](MPI_Comm comm, const std::string& text) {
     std::vector<nlohmann::json> documents;
     for (const std::string& one : gather_texts_on_first(comm, text, site))
-      documents.push_back(nlohmann::json::parse(one));
+      documents.push_back(nlohmann::json::from_cbor(one));
     return documents;
   });
 }
@@ -38,7 +41,7 @@ nlohmann::json broadcast_json(const Communicator& ranks, const nlohmann::json& m
   const nlohmann::json none;
   return shared(ranks, ranks.is_first() ? mine : none, site,
                 [&](MPI_Comm comm, const std::string& text) {
-                  return nlohmann::json::parse(broadcast_text(comm, text, site));
+                  return nlohmann::json::from_cbor(broadcast_text(comm, text, site));
                 });
 }
 
