@@ -234,6 +234,23 @@ TEST(Advice, TriesTheAxesOfTheModel) {
   }
 }
 
+TEST(Advice, TriesMoreRanksThanSamples) {
+  Config config = wide_mlp();
+  config.training.batch_size = 5;
+  const Advice advice = advise(config, 7, roomy, exhaustive);
+  EXPECT_TRUE(std::ranges::any_of(
+      advice.fits, [](const Candidate& one) { return one.mesh.to_string() == "data=7"; }));
+}
+
+// The axis `expert` splits the batch, so strategies shard over it.
+TEST(Advice, ShardsOverTheAxisOfExperts) {
+  std::set<std::string_view> found;
+  for (const Candidate& one : advise(experts(), 4, roomy, exhaustive).fits)
+    if (one.mesh.size_of("expert") == 4)
+      found.insert(name_of(one.config.training.distributed.strategy));
+  EXPECT_EQ(found, (std::set<std::string_view>{"data", "zero1", "zero2", "fsdp"}));
+}
+
 TEST(Advice, NamesTheSlowerPart) {
   SimulatedStep fast, slow;
   fast.products.work = slow.products.work = 1;

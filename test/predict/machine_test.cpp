@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Kinds of ranks, and the cost of a plan's work on a machine.
 #include <numeric>
-#include <stdexcept>
-#include <utility>
+#include <tuple>
 
 #include <gtest/gtest.h>
 
@@ -204,6 +203,42 @@ TEST(Machine, CallsTakeRoundsAndTheSlowestLink) {
   EXPECT_DOUBLE_EQ(seconds("data=6", "data"), 6 * 1e-5 + 10.0 / 6 * 6e8 / 1e8);
   // Two groups, each with one rank per node: they share the links of the nodes.
   EXPECT_DOUBLE_EQ(seconds("data=3,model=2", "data"), 4 * 1e-5 + 4.0 / 3 * 6e8 / 5e7);
+}
+
+// One group of three ranks stays in each node of four; the second one does not.
+TEST(Machine, CallsTakeAsLongAsThoseOfTheSlowestGroup) {
+  Machine machine = small_cluster();
+  machine.network = {{"node", 4, 1e-6, 1e9}, {"cluster", 12, 1e-5, 1e8}};
+  const Plan plan = make_plan(three_on("data=4,model=3", 12, Strategy::data));
+  const AxisSet ranks = plan.input.mesh.axes_named({"model"});
+  // Both groups of the second node leave it.
+  EXPECT_DOUBLE_EQ(cost_on(machine, plan)(call(ranks, Operation::all_gather, 6e8)).seconds,
+                   2 * 1e-5 + 2.0 / 3 * 6e8 / 5e7);
+}
+
+// Of the messages between four stages, only those between the second and the third leave a node.
+TEST(Machine, MessagesTakeTheLinksBetweenTheirStages) {
+  Machine machine = small_cluster();
+  PlanInput input = three_on("pipeline=4", 4, Strategy::data);
+  input.model = mlp({.widths = {3, 5, 2, 7, 4}});
+  const Plan plan = make_plan(input);
+  const CostOf cost = cost_on(machine, plan);
+  for (const auto& [from, to, rate] : {std::tuple(0, 1, 1e9), std::tuple(1, 2, 1e8),
+                                       std::tuple(2, 1, 1e8), std::tuple(3, 2, 1e9)}) {
+    Work message = call(plan.input.mesh.all_axes(), Operation::receive, 6e8);
+    message.stage = from;
+    message.peer = to;
+    EXPECT_NEAR(cost(message).seconds, 6e8 / rate, 1e-4) << from << " to " << to;
+  }
+}
+
+TEST(Machine, RejectsStepsThatTakeForEver) {
+  Machine machine = small_cluster();
+  machine.kernel_seconds = 1e308;
+  const Plan plan = make_plan(three_on("data=2", 2, Strategy::data));
+  EXPECT_TRUE(test::error_of([&] {
+                simulate(plan, machine);
+              }).starts_with("machine small: with its rates and latencies a step takes "));
 }
 
 TEST(Machine, LongMessagesTakeARendezvous) {

@@ -86,7 +86,8 @@ std::string step_text(const Plan& plan, const Machine& machine, const SimulatedS
   const nlohmann::json rates = step_json(plan, machine, step);
   const auto rate = [&](const char* name) {
     const double value = rates[name];
-    return value < 1000 ? fmt::format("{:.3g}", value) : with_thousands(std::llround(value));
+    const bool has_digits = value >= 1000 && value < 1e15;
+    return has_digits ? with_thousands(std::llround(value)) : fmt::format("{:.3g}", value);
   };
   std::string text = fmt::format(
       "\nPredicted for machine {}: {} per step, {} samples/s{}\n", machine.name,

@@ -34,10 +34,12 @@ std::vector<MeshShape> meshes_for(const StrategyRow& strategy, Size ranks,
   return factorisations(ranks, axes);
 }
 
-/// Returns true if every usual axis of a sharding strategy has several ranks. Otherwise its step
-/// equals the step of another strategy, which is tried as well.
+/// Returns false if the step of a sharding strategy equals that of another strategy, which is tried
+/// as well: it shards nothing on this mesh, or it is `hybrid` without shards or without replicas.
 bool is_used(const StrategyRow& strategy, const MeshShape& mesh) {
   if (strategy.shards == Sharding{}) return true;
+  if (!strategy.over_fsdp_only)
+    return mesh.group_size(shard_axes(*value_named<Strategy>(strategy.name), mesh)) > 1;
   return std::all_of(strategy.usual_axes.begin(), strategy.usual_axes.end(),
                      [&](auto axis) { return axis.empty() || mesh.size_of(axis) > 1; });
 }
@@ -150,7 +152,8 @@ class Search {
     Way way{&strategy, mesh, std::move(config)};
     const Size parts = mesh.group_size(batch_axes(mesh));
     // In a fixed order of sums, the mesh decides their number.
-    const Size most = training.numerics.reproducible ? 1 : config_.training.batch_size / parts;
+    const Size most =
+        training.numerics.reproducible ? 1 : std::max<Size>(1, config_.training.batch_size / parts);
     for (Size number = 1; number <= most; number *= 2) way.numbers.push_back(number);
     if (way.numbers.empty() || !find_bounds(way)) return;
     advice_.candidates += static_cast<Size>(recomputations_.size() * way.numbers.size());

@@ -166,12 +166,19 @@ struct TraceWriter {
   /// shares of it differ.
   std::pair<Size, bool> shares_of(const ActionCall& call, Size ranks) const {
     const auto of_bucket = [&](const BucketMove& move) {
-      return std::pair(call.bytes, stage.parameters.buckets[move.bucket].elements % ranks != 0);
+      const BucketPlan& bucket = stage.parameters.buckets[move.bucket];
+      const Size moved = bucket.moves_share(move.ranks)
+                             ? sizes.calls.state.buckets[move.bucket].share.count
+                             : bucket.elements;
+      return std::pair(call.bytes, moved % ranks != 0);
     };
     if (const auto* gather = now.as<Gather>()) return of_bucket(*gather);
-    if (const auto* directions = now.as<MoveDirections>())
-      return {directions->operation == Operation::all_to_all ? call.bytes * ranks : call.bytes,
-              of_bucket(*directions).second};
+    if (const auto* directions = now.as<MoveDirections>()) {
+      if (directions->operation != Operation::all_to_all) return of_bucket(*directions);
+      const Size whole =
+          stage.parameters.buckets[directions->bucket].elements * size_of(plan.input.state_type);
+      return {whole, call.bytes * ranks != whole};
+    }
     if (const auto* scatter = now.as<ReduceScatter>()) return of_bucket(*scatter);
     const auto* move = now.as<Move>();
     if (move == nullptr) return {call.bytes, false};

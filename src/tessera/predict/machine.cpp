@@ -2,9 +2,11 @@
 #include <algorithm>
 #include <cmath>
 #include <iterator>
+#include <set>
 
 #include <tessera/base/error.hpp>
 #include <tessera/base/text.hpp>
+#include <tessera/predict/link_sharing.hpp>
 #include <tessera/predict/machine.hpp>
 #include <tessera/predict/wire_model.hpp>
 
@@ -13,23 +15,22 @@ namespace {
 
 constexpr double eager_bytes = 4096;  // of the longest message that is sent without a rendezvous
 
-/// The slowest links between the ranks of one group.
+/// The slowest links between the ranks of the groups of one call.
 class Path {
  public:
-  /// `size` is the number of ranks of the group. `in_one(width)` returns how many of them are in
-  /// the block of `width` consecutive ranks that contains the first of them.
-  template <class InOne>
-  Path(const Machine& machine, Size size, const InOne& in_one) : size_(size) {
+  /// `size` is the number of ranks of a group. `leaving(width)` returns the largest number of
+  /// groups that leave a block of `width` consecutive ranks. All groups call at the same time, and
+  /// share its link.
+  template <class Leaving>
+  Path(const Machine& machine, Size size, const Leaving& leaving) : size_(size) {
     double rate = std::numeric_limits<double>::infinity();
-    Size inner = 1;  // ranks of the inner level, which share a link of this level
+    Size sharing = 1;
     for (const NetworkLevel& level : machine.network) {
-      // All groups of the axis call at the same time. The groups that have ranks in the inner block
-      // share its link.
-      const double groups = static_cast<double>(inner) / static_cast<double>(in_one(inner));
       if (level.latency_seconds >= link_.latency_seconds) link_ = level;
-      link_.bytes_per_second = rate = std::min(rate, level.bytes_per_second / groups);
-      if (in_one(level.ranks) == size_) return;
-      inner = level.ranks;
+      rate = std::min(rate, level.bytes_per_second / static_cast<double>(sharing));
+      link_.bytes_per_second = rate;
+      sharing = leaving(level.ranks);
+      if (sharing == 0) return;
     }
   }
 
@@ -61,21 +62,24 @@ class MachineCost {
     const MeshShape& mesh = plan.input.mesh;
     for (const AxisSet axes : axes_of_calls(plan))
       if (const Size ranks = mesh.group_size(axes); ranks > 1)
-        paths_.emplace(
-            axes, Path(machine, ranks, [&](Size width) { return mesh.group_below(axes, width); }));
-    for (std::size_t s = 0; s < plan.stages.size(); ++s) {
-      const Size before =
-          s == 0 ? static_cast<Size>(plan.stages.size()) - 1 : static_cast<Size>(s) - 1;
-      const Size from = plan.first_rank(before), to = plan.first_rank(static_cast<Size>(s));
-      if (before != static_cast<Size>(s))
-        to_stage_.emplace_back(
-            machine, 2, [&](Size width) -> Size { return from / width == to / width ? 2 : 1; });
-    }
+        paths_.emplace(axes, Path(machine, ranks,
+                                  [&](Size width) { return groups_leaving(mesh, axes, width); }));
+    std::set<std::pair<Size, Size>> pairs;
+    if (const Size last = std::ssize(plan.stages) - 1; last > 0) pairs.emplace(0, last);
+    for (Size from = 0; from < std::ssize(plan.stages); ++from)
+      for (const ListedAction& listed : plan.stages[from].actions)
+        if (const auto* message = listed.as<Message>(); message && message->peer >= 0)
+          pairs.emplace(from, message->peer);
+    for (const auto& pair : pairs)
+      between_.emplace(pair, Path(machine, 2, [&](Size width) {
+                         return messages_leaving(mesh, pair.first, pair.second, width);
+                       }));
   }
 
   Cost operator()(const Work& work) const {
     if (work.call) {
-      const Path& path = work.is_message() ? to_stage_[work.peer] : paths_.at(work.call->ranks);
+      const Path& path =
+          work.peer >= 0 ? between_.at({work.stage, work.peer}) : paths_.at(work.call->ranks);
       const double seconds = path.seconds(work.call->operation, work.bytes),
                    copying = work.copied / bytes_per_second_,
                    exposed = (1 - machine_.hidden(work.call->operation)) * seconds;
@@ -88,7 +92,7 @@ class MachineCost {
   Machine machine_;
   double flops_per_second_, bytes_per_second_;
   std::map<AxisSet, Path> paths_;
-  std::vector<Path> to_stage_;  ///< by stage, the path from the previous stage
+  std::map<std::pair<Size, Size>, Path> between_;  ///< stages
 };
 
 }  // namespace
@@ -198,15 +202,24 @@ Cost cost_of_kernel(const Machine& machine, const Work& work, double flops_per_s
   return {.seconds = seconds, .launches = launches};
 }
 
-CostOf cost_on(const Machine& machine, const Plan& plan) {
-  if (plan.input.traits.device != machine.device)
+void check_device(const Machine& machine, Device device) {
+  if (device != machine.device)
     throw Error(ExitCode::usage, "the plan is for a {}, but machine {} has the device {}",
-                name_of(plan.input.traits.device), machine.name, name_of(machine.device));
+                name_of(device), machine.name, name_of(machine.device));
+}
+
+CostOf cost_on(const Machine& machine, const Plan& plan) {
+  check_device(machine, plan.input.traits.device);
   return MachineCost(machine, plan);
 }
 
 SimulatedStep simulate(const Plan& plan, const Machine& machine) {
-  return simulate(plan, cost_on(machine, plan), rank_kinds(plan), machine.software);
+  const SimulatedStep step =
+      simulate(plan, cost_on(machine, plan), rank_kinds(plan), machine.software);
+  if (!std::isfinite(step.step_seconds) || step.step_seconds <= 0)
+    throw Error(ExitCode::usage, "machine {}: with its rates and latencies a step takes {} s",
+                machine.name, step.step_seconds);
+  return step;
 }
 
 }  // namespace tessera

@@ -100,14 +100,19 @@ std::optional<double> peak_rate(const Machine& machine, const PlanInput& input);
 Cost cost_of_kernel(const Machine& machine, const Work& work, double flops_per_second,
                     double bytes_per_second);
 
+/// Throws Error (usage) unless the ranks of the machine are such devices.
+void check_device(const Machine& machine, Device device);
+
 /// Returns the cost of the plan's work on a machine: "Cost of a kernel" in README.md, with the
 /// bandwidth for what a step of rank 0 uses. A collective takes call_seconds() with the largest
 /// latency of the levels that it crosses and the bandwidth of the slowest link on a ring of its
 /// ranks. All groups of an axis call at the same time, and groups that use the same link share its
-/// bandwidth. Throws as product_rate() does, and Error (usage) for a plan for another device.
+/// bandwidth; the call is priced like that of the slowest group. Throws as product_rate() and
+/// check_device() do.
 CostOf cost_on(const Machine& machine, const Plan& plan);
 
-/// Simulates a step with cost_on() and Machine::software.
+/// Simulates a step with cost_on() and Machine::software. Throws Error (usage) also if the step
+/// takes no time or for ever.
 SimulatedStep simulate(const Plan& plan, const Machine& machine);
 
 }  // namespace tessera

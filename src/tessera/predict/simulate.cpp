@@ -161,7 +161,7 @@ class Simulator {
     const Work& work = entry.work;
     if (!work.call) return compute(work, costs, members);
     if (work.call->phase != Phase::finish) start(entry, costs, members, stage);
-    if (work.call->phase != Phase::start) finish(entry, members, stage);
+    if (work.call->phase != Phase::start) finish(entry, costs, members, stage);
   }
 
   void compute(const Work& work, const std::vector<Cost>& costs, const Members& members) {
@@ -200,7 +200,7 @@ class Simulator {
     for (std::size_t i = 0; i < members.size(); ++i) {
       const std::size_t k = members[i], leader = leader_of(ranks, k);
       Flight& flight = flights[leader];
-      flight.is_issued |= work.is_message() || costs[i].seconds > 0;
+      flight.is_issued |= costs[i].is_issued;
       // The lags of the passes between messages average out over a step.
       const double ready = work.is_message()
                                ? state_.now[k]
@@ -213,10 +213,10 @@ class Simulator {
                    work.call->phase == Phase::whole ? costs[i].seconds : costs[i].exposed);
     }
     SimulatedStep::Call& total = row(entry);
-    for (const std::size_t k : members) {
-      const std::size_t leader = leader_of(ranks, k);
+    for (std::size_t i = 0; i < members.size(); ++i) {
+      if (!costs[i].is_issued) continue;
+      const std::size_t k = members[i], leader = leader_of(ranks, k);
       const Flight& flight = flights[leader];
-      if (!flight.is_issued) continue;
       total.calls += kinds_.share[k];
       total.lasting += flight.cost.seconds * kinds_.share[k];
       link_until[leader] = flight.begin + flight.cost.seconds;
@@ -225,15 +225,18 @@ class Simulator {
 
   /// Finishes a call or receives a message. A rank waits for the hidden part and spends the exposed
   /// part itself.
-  void finish(const CostedWork& entry, const Members& members, std::size_t stage) {
+  void finish(const CostedWork& entry, const std::vector<Cost>& costs, const Members& members,
+              std::size_t stage) {
     const auto sent = state_.in_flight.find(key_of(entry, stage));
     const Flights flights = std::move(sent->second.front());
     sent->second.pop_front();
     if (sent->second.empty()) state_.in_flight.erase(sent);
     SimulatedStep::Call& total = row(entry);
-    for (const std::size_t k : members) {
+    for (std::size_t i = 0; i < members.size(); ++i) {
+      const std::size_t k = members[i];
       const Flight& flight = flights[leader_of(entry.work.call->ranks, k)];
-      if (!flight.is_issued) continue;
+      const bool is_whole = entry.work.call->phase == Phase::whole;
+      if (!(is_whole ? costs[i].is_issued : flight.is_issued)) continue;
       double& now = state_.now[k];
       const double idle = std::max(0.0, flight.begin - now);  // until the last rank starts
       const double exposed = std::min(flight.cost.exposed, flight.cost.seconds);

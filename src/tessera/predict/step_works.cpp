@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <iterator>
 #include <set>
+#include <stdexcept>
 
 #include <tessera/predict/step_works.hpp>
 
@@ -92,10 +93,13 @@ const std::vector<CostedWork>& StepWorks::works_of(std::size_t stage, const Acti
   if (!is_new) return all;
   for (const std::size_t k : kinds_[stage]) {
     const std::vector<Work> works = work_of(action, microbatch, plan_, sizes_[k]);
-    all.resize(works.size());
+    if (k == kinds_[stage].front()) all.resize(works.size());
+    if (works.size() != all.size())
+      throw std::logic_error("ranks of a stage do other numbers of pieces of work");
     for (std::size_t i = 0; i < works.size(); ++i) {
       if (all[i].costs.empty()) all[i].work = works[i];
       all[i].costs.push_back(works[i].is_empty() ? Cost{} : cost_(works[i]));
+      all[i].costs.back().is_issued = works[i].call && works[i].call->is_issued;
     }
   }
   for (CostedWork& one : all) {

@@ -22,7 +22,8 @@ struct Cost {
   /// The part of `seconds` of a started call that computation cannot hide, because the rank itself
   /// moves the message.
   double exposed = 0;
-  double launches = 0;  ///< the part of `seconds` that is the overhead of launching kernels
+  double launches = 0;     ///< the part of `seconds` that is the overhead of launching kernels
+  bool is_issued = false;  ///< the ranks make the call; StepWorks sets it
 };
 using CostOf = std::function<Cost(const Work&)>;
 

@@ -90,7 +90,11 @@ class WorkLister {
   }
   void operator()(const Reduce& move) { call(move.bucket); }
   void operator()(const ReduceRows&) { call(); }
-  void operator()(const ReduceTied&) { call(); }
+  /// The first and the last stage have the unit.
+  void operator()(const ReduceTied&) {
+    call();
+    if (!works_.empty()) works_.back().stage = 0, works_.back().peer = std::ssize(plan_.stages) - 1;
+  }
   void operator()(const ReduceScatter& move) {
     call(move.bucket);
     if (state().sharding.gradients) copy_share(move, plan_.input.state_type);
@@ -257,8 +261,8 @@ class WorkLister {
   void tree_of_gradients(const LayerSpec& layer) {
     const PlanInput& input = plan_.input;
     const bool is_second = layer.tied_to >= 0 && input.sums_uses_apart();
+    if (!input.sums_microbatches_in_tree() || !layer.uses_parameters()) return;
     const Size parameters = is_second ? layer.size("vi") : layer.num_parameters();
-    if (!input.sums_microbatches_in_tree() || parameters == 0) return;
     Size joins = 0;
     for (const Range& grains :
          layer.experts() > 0 ? state().grains_of_experts : std::vector<Range>{state().grains})
@@ -274,6 +278,7 @@ class WorkLister {
     works_.push_back({.bytes = call->is_issued ? static_cast<double>(call->bytes) : 0,
                       .call = call,
                       .number = number,
+                      .stage = peer < 0 ? -1 : sizes_.calls.stage,
                       .peer = peer});
   }
 

@@ -32,11 +32,15 @@ struct Work {
   /// Identifies a started call or a message among those of its ranks. The messages of a tensor have
   /// one number, and arrive in the order in which they are sent.
   Size number = 0;
-  Size peer = -1;  ///< the other stage of a message; -1 for any other work
+  /// The own stage and the other one of a message, or the two that sum a tied unit; -1 for any
+  /// other work.
+  Size stage = -1, peer = -1;
 
-  bool is_message() const { return peer >= 0; }
-  /// Returns true if the rank has nothing to do.
-  bool is_empty() const { return flops == 0 && functions == 0 && bytes == 0; }
+  bool is_message() const { return peer >= 0 && call->operation != Operation::all_reduce; }
+  /// Returns true if the rank has nothing to do. A call without bytes takes its latency.
+  bool is_empty() const {
+    return flops == 0 && functions == 0 && bytes == 0 && !(call && call->is_issued);
+  }
   friend bool operator==(const Work&, const Work&) = default;
 };
 

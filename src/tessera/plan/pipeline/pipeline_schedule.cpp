@@ -183,8 +183,10 @@ std::string to_string(const StagePass& pass, const PipelineShape& shape) {
 std::string short_name(const StagePass& pass, const PipelineShape& shape) {
   const char letter = pass_letters[static_cast<std::size_t>(pass.kind)];
   std::string name = fmt::format("{}{}", letter == 'I' ? 'B' : letter, pass.microbatch);
-  if (shape.virtual_stages > 1) name += static_cast<char>('a' + pass.chunk);
-  return name;
+  constexpr Size letters = 26;
+  if (shape.virtual_stages == 1) return name;
+  return pass.chunk < letters ? name + static_cast<char>('a' + pass.chunk)
+                              : fmt::format("{}.{}", name, pass.chunk);
 }
 
 std::span<const PassKind> kinds_of(const PipelineShape& shape) { return row_of(shape).kinds; }
