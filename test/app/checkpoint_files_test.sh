@@ -48,6 +48,33 @@ expect_saves 16 24
 for step in 16 24; do truncate -s 3000 "$here/$(saved $step)"; done
 rejects "$of24: is not a safetensors file, or is cut off" run "${tutorial[@]}" --resume-if-present
 
+# One of this run's trainings is damaged: the other is not taken for it. Damaged files of other models stop nobody.
+begin damaged-beside-others
+epochs 2 --set checkpoint.keep=1
+epochs 3 --set checkpoint.keep=1
+of24=$(saved 24)
+truncate -s 3000 "$here"/saves/*/"${of24##*/}"
+for flag in --resume --resume-if-present; do
+  rejects "$of24: is not a safetensors file, or is cut off" run "${tutorial[@]}" $flag
+done
+epochs 2 --resume-if-present --set 'model.widths=[4,32,1]'
+grep -qF "warning: $of24: is not a safetensors file, or is cut off; going on without this training" "$err" || fail "no warning"
+
+# A link to the newest checkpoint, and a directory whose name is not UTF-8.
+begin names
+epochs 1
+ln -s "$(saved 8)" "$here/latest"
+epochs 2 --resume latest
+expect_json /resumed_at 8
+epochs 3 --resume
+expect_json /resumed_at 16
+odd=(--set checkpoint.directory=$'u\xe9')
+epochs 1 "${odd[@]}"
+launcher=("${several[@]}")
+epochs 2 "${odd[@]}" --resume
+expect_json /resumed_at 8
+launcher=()
+
 # A run that resumes from an earlier step begins a branch. Later checkpoints of the other one are not its best.
 begin branch
 validated=(--set data.validation_samples=64 --set training.patience=100)

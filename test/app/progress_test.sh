@@ -50,6 +50,23 @@ succeeds run "${quiet[@]}" --set output.metrics=m.jsonl
 grep -q '"mfu":' "$here/m.jsonl" || fail "no MFU: $(cat "$here/m.jsonl")"
 rejects "--machine adds the MFU to progress lines, output.metrics and output.tensorboard; " run "${quiet[@]}"
 
+# A run that cannot begin leaves the metrics of the last one.
+begin kept
+succeeds run "$inputs/tutorial.toml" --quiet --set output.metrics=m.jsonl
+before=$(sha256sum < "$here/m.jsonl")
+: > "$here/file"
+rejects "output.tensorboard = file: cannot be created: Not a directory" run "$inputs/tutorial.toml" --quiet \
+  --set output.metrics=m.jsonl --set output.tensorboard=file
+mkdir "$here/events"
+(
+  exec 9> "$here/events/.lock"
+  flock 9
+  rejects "output.tensorboard = events: cannot be used: events/.lock: another run writes to it" run "$inputs/tutorial.toml" \
+    --quiet --set output.metrics=m.jsonl --set output.tensorboard=events
+  exit "$failures"
+) || failures=$((failures + 1))
+[ "$(sha256sum < "$here/m.jsonl")" = "$before" ] || fail "the metrics changed"
+
 begin no-place
 rejects "output.metrics = /dev/full: must be a regular file, not a device" run "$inputs/tutorial.toml" \
   --set output.metrics=/dev/full

@@ -46,6 +46,17 @@ one_file "--export = arrays/x.npy" "data.x = arrays/x.npy" run "${arrays[@]}" --
 one_file "--json = arrays/y.npy" "data.y = arrays/y.npy" plan "${arrays[@]}" --json arrays/y.npy
 one_file "output.metrics = arrays/y.npy" "data.y = arrays/y.npy" run "${arrays[@]}" --set output.metrics=arrays/y.npy
 one_file "--trace = weights" "checkpoint.init_from = weights" "${run[@]}" --set checkpoint.init_from=weights --trace weights
+mkdir "$here/hf"
+echo '{}' | tee "$here/hf/config.json" "$here/hf/model.safetensors.index.json" > "$here/hf/model.safetensors"
+printf '0F0,1F0,1B0,0B0\n' > "$here/passes.csv"
+before=$(cd "$here" && find . -type f -exec sha256sum {} + | sort)
+for name in config.json model.safetensors model.safetensors.index.json; do
+  one_file "--json = hf/$name" "those of checkpoint.init_from = hf" "${run[@]}" --set checkpoint.init_from=hf --json "hf/$name"
+done
+one_file "--json = hf/config.json" "checkpoint.init_from = hf/config.json" "${run[@]}" \
+  --set checkpoint.init_from=hf/model.safetensors --json hf/config.json
+one_file "--json = passes.csv" "distributed.schedule_file = passes.csv" plan "${tutorial[@]}" --mesh pipeline=2 \
+  --set distributed.schedule_file=passes.csv --json passes.csv
 one_file "--json = $saved" "--resume = $saved" "${run[@]}" --resume "$saved" --json "$saved"
 for name in a/step_0000000016.safetensors a/b.unfinished; do
   one_file "output.metrics = saves/$name" "those of checkpoint.directory = saves" "${run[@]}" --set checkpoint.directory=saves \

@@ -30,7 +30,7 @@ expect_code 0
 runs=()
 for number in 1 2; do
   (cd "$here" && exec timeout 280 "${launcher[@]}" "$program" run "${tutorial[@]}" --quiet --resume \
-    --set training.num_epochs=10000000 --set checkpoint.every_steps=100000000 \
+    --set checkpoint.on_failure=continue --set training.num_epochs=10000000 --set checkpoint.every_steps=100000000 \
     --set output.metrics=metrics$number.jsonl --set output.every_steps=10000 > /dev/null 2> "$work/$number.err") &
   runs+=($!)
 done

@@ -21,4 +21,11 @@ for bytes in 100 1000 3000 5000 8000 $((size / 2)) $((size - 1)); do
     fail "not one error with file and reason"
   [ -z "$(ls -A "$here/saves")" ] || fail "left $(ls -A "$here/saves")"
 done
+# The last checkpoint may be one of those between the steps.
+begin last-fails
+NO_SPACE_BEYOND=100 launch run "${tutorial[@]}" --set checkpoint.every_steps=8 --set checkpoint.at_end=false \
+  --set checkpoint.on_failure=continue
+expect_code 1
+grep -q '^tessera: warning: .*No space left on device; continuing without this checkpoint$' "$err" || fail "no warning"
+grep -q '^tessera: error: .*No space left on device$' "$err" || fail "no error"
 conclude

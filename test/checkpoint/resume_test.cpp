@@ -158,6 +158,46 @@ TEST(Resume, ASecondFitUsesTheSameDirectory) {
   EXPECT_TRUE(std::filesystem::exists(metrics.last_checkpoint));
 }
 
+// The file of a second fit() holds the losses of that one, and the steps of both.
+TEST(Resume, GoesOnWithASecondFit) {
+  const SharedDirectory directory;
+  Experiment setup = primes();
+  setup.data.shuffle = true;
+  const auto trainer_with = [&](const CheckpointConfig& config) {
+    return Trainer<float>(setup.model, setup.training, {}, {.config = config});
+  };
+  Trainer<float> whole = trainer_with({.directory = directory.path(), .every_steps = 1, .keep = 0});
+  whole.fit(setup.data);
+  const TrainingMetrics second = whole.fit(setup.data);
+  for (Size step = 7; step <= 12; ++step) {
+    SCOPED_TRACE(step);
+    Trainer<float> resumed = trainer_with({});
+    resumed.resume(file_of(directory, step));
+    EXPECT_EQ(resumed.fit(setup.data).epoch_losses, second.epoch_losses);
+    EXPECT_EQ(train_test::to_host(resumed.gather()), train_test::to_host(whole.gather()));
+  }
+}
+
+// Without changes of parameters, the loss of an epoch is the same in any order of the samples,
+// unless one comes twice.
+TEST(Resume, AFitAfterAStoppedOneTakesEachSampleOnce) {
+  const SharedDirectory directory;
+  Experiment setup = primes();
+  setup.data.shuffle = true;
+  setup.data.samples = 4 * setup.training.batch_size;
+  setup.training.num_epochs = 1;
+  setup.training.learning_rate = 0;
+  const double expected = run<float>(setup, {}).metrics.final_loss();
+  int asked = 0;
+  Trainer<float> trainer(
+      setup.model, setup.training, {},
+      {.config = {.directory = directory.path()}, .wants_to_stop = [&] { return ++asked == 1; }});
+  const TrainingMetrics stopped = trainer.fit(setup.data);
+  ASSERT_TRUE(stopped.stopped);
+  ASSERT_NE(stopped.steps % 4, 0);
+  EXPECT_NEAR(trainer.fit(setup.data).final_loss(), expected, 1e-6 * expected);
+}
+
 // Ranks agree on the time during a step, so the save follows one step later.
 TEST(Resume, RanksAgreeOnTheTime) {
   const SharedDirectory directory;
@@ -195,6 +235,26 @@ TEST(ResumeErrors, AreTheSameOnAllRanks) {
               trainer.resume(path);
             }),
             path + ": cannot resume a trainer that has already trained; call reset() first");
+}
+
+TEST(ResumeErrors, NameOtherArrays) {
+  const SharedDirectory directory;
+  const Experiment setup = primes();
+  const Matrix<float> x("x", 40, 3), y("y", 40, 2), other("other", 40, 2);
+  Kokkos::deep_copy(x, 0.5F);
+  Kokkos::deep_copy(y, 0.25F);
+  Kokkos::deep_copy(other, 0.125F);
+  const Checkpointing checkpointing{.config = {.directory = directory.path()}};
+  Trainer<float> trainer(setup.model, setup.training, {}, checkpointing);
+  const std::string saved = trainer.fit(x, y).last_checkpoint;
+  const auto resume_with = [&](const Matrix<float>& targets) {
+    Trainer<float> resumed(setup.model, setup.training);
+    resumed.resume(saved);
+    resumed.fit(x, targets);
+  };
+  resume_with(y);
+  EXPECT_EQ(error_everywhere([&] { resume_with(other); }),
+            saved + ": was written with data other than the arrays of fit()");
 }
 
 }  // namespace

@@ -2,7 +2,9 @@
 // The folders of trainings: which files stay, which is the newest, and who may write.
 #include <chrono>
 #include <cmath>
+#include <fcntl.h>
 #include <filesystem>
+#include <fstream>
 #include <future>
 #include <optional>
 #include <string>
@@ -36,7 +38,10 @@ class Saver {
   CheckpointStore store(const SaveObserver& observer = {}, const fs::path& training = {},
                         Size step = 0) const {
     TrainingStart start{.fingerprint = "0123abcd"};
-    if (!training.empty()) start.resumed = ResumedFrom{training, step};
+    if (!training.empty()) start.resumed = ResumedFrom{training, step, "0123abcd-before"};
+    return started(start, observer);
+  }
+  CheckpointStore started(const TrainingStart& start, const SaveObserver& observer = {}) const {
     return {config_, alone_, observer, start};
   }
   void save_to(CheckpointStore& to, Size step, double loss = 1) const {
@@ -88,6 +93,21 @@ TEST(CheckpointStore, KeepsTheNewestAndTheBest) {
   EXPECT_EQ(names_in(directory.path()), Names{training.filename()});
 }
 
+// A damaged file is none of those to keep.
+TEST(CheckpointStore, KeepsTheNewestCompleteOnes) {
+  const TemporaryDirectory directory;
+  const Saver saver({.directory = directory.path(), .keep = 0});
+  fs::path last;
+  for (Size step = 1; step <= 5; ++step) last = saver.save(step);
+  fs::resize_file(last, 3000);
+  const fs::path training = last.parent_path();
+  CheckpointStore store = Saver({.directory = directory.path(), .keep = 2}).store({}, training, 4);
+  saver.save_to(store, 6);
+  EXPECT_EQ(steps_in(training), (Steps{6, 5, 4}));
+  saver.save_to(store, 7);
+  EXPECT_EQ(steps_in(training), (Steps{7, 6}));
+}
+
 // Two trainings never meet, even if they start in the same second.
 TEST(CheckpointStore, EachTrainingHasAFolderOfItsOwn) {
   const TemporaryDirectory directory;
@@ -121,6 +141,38 @@ TEST(CheckpointStore, ABranchBeginsAFolderWithItsHistory) {
   EXPECT_EQ(steps_in(first), (Steps{3, 2, 1}));
   EXPECT_EQ(read_state(branch.training() / checkpoint_name(3)).validations[0][1], 4);
   EXPECT_EQ(read_state(first / checkpoint_name(3)).validations[0][1], 1);
+}
+
+// Files of other trainings may lie beside the one that a run resumes from.
+TEST(CheckpointStore, ABranchTakesNoCheckpointsOfOtherTrainings) {
+  const TemporaryDirectory directory, collection;
+  const Saver saver({.directory = directory.path()});
+  for (const Size step : {1, 2}) {
+    TrainingStart start{.fingerprint = step == 1 ? "other" : "0123abcd"};
+    CheckpointStore store = saver.started(start);
+    saver.save_to(store, step);
+    fs::copy(store.last(), collection.path() / checkpoint_name(step));
+  }
+  CheckpointStore branch = saver.store({}, collection.path(), 2);
+  saver.save_to(branch, 3);
+  EXPECT_EQ(steps_in(branch.training()), (Steps{3, 2}));
+}
+
+// A process may end in its first save. Its folder goes unless it is locked.
+TEST(CheckpointStore, RemovesFoldersOfUnfinishedTrainings) {
+  const TemporaryDirectory directory;
+  const Saver saver({.directory = directory.path()});
+  const fs::path left = directory.path() / "0123abcd-20260101-000000-0000",
+                 locked = directory.path() / "0123abcd-20260101-000000-0001",
+                 other = directory.path() / "other";
+  for (const fs::path& folder : {left, locked, other}) fs::create_directory(folder);
+  for (const fs::path& folder : {left, locked})
+    std::ofstream(folder / (checkpoint_name(5) + ".01234567" + std::string(unfinished))) << "begun";
+  const OpenFile running(locked, O_RDONLY | O_DIRECTORY);
+  ASSERT_EQ(running.lock(), Lock::taken);
+  const CheckpointStore store = saver.store();
+  EXPECT_EQ(names_in(directory.path()),
+            (Names{locked.filename(), store.training().filename(), "other"}));
 }
 
 TEST(CheckpointStore, TheNewestIsTheLastCompleteStep) {

@@ -194,7 +194,8 @@ std::string checkpoint_to_resume(const Communicator& world, const Config& config
   const std::string agreed = broadcast_json(world, path);
   // Rejects a wrong file before anything is printed. fit() reads it again.
   if (!agreed.empty())
-    state_to_resume(agreed, world, config);
+    state_to_resume(agreed, world, config,
+                    agreed_checksums(world, config.data, make_model(config)));
   else if (const std::string& weights = config.checkpoint.init_from; !weights.empty())
     const InitialWeights checked(weights, world, config);
   return agreed;
@@ -249,7 +250,10 @@ ExitCode run_command(Runtime& runtime, const TrainOptions& options) {
     set_progress_mode(hides_lines ? "none" : options.progress);
     if (options.machine.empty()) return std::optional<double>();
     const PlanInput input = plan_input(config, resolve_mesh(config, topology));
-    return std::optional(product_rate(load_machine(options.machine), input));
+    const Machine machines = load_machine(options.machine);
+    const Machine& machine = machines.of_threads(config.training.distributed.threads.value_or(0));
+    check_device(machine, input.traits.device);
+    return std::optional(product_rate(machine, input));
   });
   collectively(world, [&] { check_files(config.data, make_model(config.model)); });
   if (options.until && !config.checkpoint.enabled())

@@ -13,6 +13,7 @@
 #include <tessera/base/error.hpp>
 #include <tessera/base/text.hpp>
 #include <tessera/base/timer.hpp>
+#include <tessera/checkpoint/checkpoint_file.hpp>
 #include <tessera/checkpoint/checkpoint_store.hpp>
 #include <tessera/checkpoint/checksums.hpp>
 #include <tessera/checkpoint/trainings.hpp>
@@ -101,6 +102,7 @@ CheckpointStore::~CheckpointStore() {
 /// Finds or makes the folder of this training, and locks it.
 void CheckpointStore::open_training(const TrainingStart& start) {
   make_usable(config_.directory);
+  remove_unfinished(config_.directory);
   run_ = fmt::format("{:08x}", std::random_device()());
   if (start.resumed) first_ = start.resumed->step;
   if (goes_on_there(config_, start.resumed)) {
@@ -110,7 +112,7 @@ void CheckpointStore::open_training(const TrainingStart& start) {
     if (start.resumed) history_ = *start.resumed;
   }
   folder_ = std::make_shared<OpenFile>(training_, O_RDONLY | O_DIRECTORY);
-  if (!folder_->lock())
+  if (folder_->lock() == Lock::held)
     throw ConfigError("checkpoint.directory", config_.directory,
                       "another run goes on with the training in {}: wait for its end, or set "
                       "another directory",
@@ -118,7 +120,7 @@ void CheckpointStore::open_training(const TrainingStart& start) {
 }
 
 /// Rank 0 writes a small file, and every rank reads it.
-void CheckpointStore::try_saving() const {
+void CheckpointStore::try_saving() {
   const fs::path file = training_ / ("trial." + run_ + std::string(unfinished));
   const Outcome outcome = outcome_of([&] {
     collectively(ranks_, [&] {
@@ -308,10 +310,12 @@ void CheckpointStore::publish(const Sums& sums) {
 /// Throws ConfigError on all ranks if another run has gone on with this training. Such a run
 /// removes the unfinished files of this one, so its name explains an error better than a missing
 /// file.
-void CheckpointStore::check_alone() const {
+void CheckpointStore::check_alone() {
+  is_alone_ = false;
   collectively(ranks_, [&] {
     if (ranks_.rank() == 0) check_own_steps();
   });
+  is_alone_ = true;
 }
 
 /// Throws ConfigError if another run has gone on with this training. File systems without locks let
@@ -327,14 +331,18 @@ void CheckpointStore::check_own_steps() const {
                         (training_ / checkpoint_name(step)).string());
 }
 
-/// Gives a new folder the checkpoints up to the step from which it goes on.
+/// Gives a new folder the checkpoints up to the step from which it goes on. Files that users have
+/// put beside them may be those of other trainings.
 void CheckpointStore::take_history() const {
   std::error_code unused;
   if (!fs::is_directory(history_.training, unused)) return;
-  for (const Size step : steps_in(history_.training))
-    if (step <= history_.step)
-      fs::create_hard_link(history_.training / checkpoint_name(step),
-                           training_ / checkpoint_name(step), unused);
+  for (const Size step : steps_in(history_.training, history_.step)) {
+    const fs::path earlier = history_.training / checkpoint_name(step);
+    std::string origin;
+    outcome_of([&] { origin = read_state(earlier.string()).training; });
+    if (fingerprint_in(origin) == fingerprint_in(history_.origin))
+      fs::create_hard_link(earlier, training_ / checkpoint_name(step), unused);
+  }
 }
 
 /// Runs `write`. If it fails, removes the unfinished file and throws the error.

@@ -53,6 +53,7 @@ struct SaveCosts {
 struct ResumedFrom {
   std::filesystem::path training{};  ///< folder of its checkpoint
   Size step = 0;
+  std::string origin{};  ///< TrainingState::training of the checkpoint
 };
 
 /// The training that a store saves.
@@ -91,6 +92,8 @@ class CheckpointStore {
   /// it could not be written.
   void finish();
 
+  /// Returns false after a save that failed because another run has gone on with this training.
+  bool is_alone() const { return is_alone_; }
   const SaveCosts& costs() const { return costs_; }
   /// Returns the folder of this training.
   const std::filesystem::path& training() const { return training_; }
@@ -111,7 +114,7 @@ class CheckpointStore {
   };
 
   void open_training(const TrainingStart& start);
-  void try_saving() const;
+  void try_saving();
   void check_shared(const std::filesystem::path& file) const;
   void reach(SavePoint point) const;
   void on_first_rank(const std::function<void()>& action, SavePoint point);
@@ -121,7 +124,7 @@ class CheckpointStore {
   template <class T>
   void start_writing(const Engine<T>& engine);
   void publish(const Sums& sums);
-  void check_alone() const;
+  void check_alone();
   void check_own_steps() const;
   void take_history() const;
   std::filesystem::path temporary() const;
@@ -139,6 +142,7 @@ class CheckpointStore {
   Size first_ = -1;                           ///< step from which it goes on
   std::string run_{};                         ///< part of temporary names that no other run has
 
+  bool is_alone_ = true;
   SaveCosts costs_;
   std::filesystem::path last_;
   // The last save that has begun:

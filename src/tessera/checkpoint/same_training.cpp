@@ -56,19 +56,21 @@ void check_keys(const std::string& path, const TrainingState& written, const Con
   }
 }
 
-/// Rejects data with other checksums.
-void check_samples(const std::string& path, const TrainingState& written, const Config& config) {
-  if (written.data.empty() || written.data == sample_checksums(config.data, make_model(config)))
-    return;
+/// Rejects data with other checksums. Checkpoints of earlier versions have none of arrays.
+void check_samples(const std::string& path, const TrainingState& written, const Config& config,
+                   const std::string& data) {
+  if (written.data.empty() || written.data == "[]" || written.data == data) return;
+  const std::string files = data_files_text(config.data);
   throw Error(ExitCode::usage, "{}: was written with data other than {}", path,
-              data_files_text(config.data));
+              files.empty() ? "the arrays of fit()" : files);
 }
 
 /// Returns the state from which this training can go on. Throws Error if it cannot.
-TrainingState fitting_state(const std::string& path, const Config& config, bool compare_samples) {
+TrainingState fitting_state(const std::string& path, const Config& config,
+                            const std::string* data) {
   TrainingState state = read_state(path);
   check_keys(path, state, config);
-  if (compare_samples) check_samples(path, state, config);
+  if (data != nullptr) check_samples(path, state, config, *data);
   return state;
 }
 
@@ -87,9 +89,9 @@ void check_has_no_hdf5(const std::filesystem::path& directory) {
 }  // namespace
 
 TrainingState state_to_resume(const std::string& path, const Communicator& ranks,
-                              const Config& config) {
-  TrainingState state =
-      collectively(ranks, [&] { return fitting_state(path, config, ranks.rank() == 0); });
+                              const Config& config, const std::string& data) {
+  TrainingState state = collectively(
+      ranks, [&] { return fitting_state(path, config, ranks.rank() == 0 ? &data : nullptr); });
   check_same_contents(path, ranks);
   return state;
 }
@@ -105,16 +107,23 @@ std::string fingerprint_of(const Config& config, const std::string& data) {
 
 std::optional<std::filesystem::path> checkpoint_to_continue(const Config& config, bool must_exist) {
   const std::filesystem::path directory = config.checkpoint.directory;
+  const std::vector<std::filesystem::path> trainings = trainings_in(directory);
+  const std::string data =
+      trainings.empty() ? "" : sample_checksums(config.data, make_model(config));
   std::vector<std::string> found;
-  Outcome damaged, other;
-  for (const std::filesystem::path& training : trainings_in(directory)) {
+  Outcome other;
+  for (const std::filesystem::path& training : trainings) {
     std::string newest;
     const Outcome read = outcome_of([&] { newest = newest_complete(training)->string(); });
     if (read.failed()) {
-      damaged = read;
+      const std::string theirs = fingerprint_in(training.filename()),
+                        own = fingerprint_of(config, data);
+      const bool is_renamed = theirs.size() != own.size();
+      if (theirs == own || is_renamed) throw Error(read.code, read.message);
+      log_warning(read.message + "; going on without this training");
       continue;
     }
-    const Outcome fits = outcome_of([&] { fitting_state(newest, config, true); });
+    const Outcome fits = outcome_of([&] { fitting_state(newest, config, &data); });
     if (!fits.failed())
       found.push_back(newest);
     else if (!other.failed())
@@ -126,7 +135,6 @@ std::optional<std::filesystem::path> checkpoint_to_continue(const Config& config
                 "{}: has {} trainings that this run may resume: choose one with "
                 "--resume {}",
                 directory.string(), found.size(), join(found, " or --resume "));
-  if (damaged.failed()) throw Error(damaged.code, damaged.message);
   if (!other.failed()) check_has_no_hdf5(directory);
   if (must_exist && other.failed()) throw Error(other.code, other.message);
   if (must_exist)

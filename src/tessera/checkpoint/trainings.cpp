@@ -3,6 +3,7 @@
 #include <charconv>
 #include <chrono>
 #include <cmath>
+#include <fcntl.h>
 #include <limits>
 #include <random>
 #include <utility>
@@ -14,6 +15,7 @@
 #include <tessera/base/error.hpp>
 #include <tessera/checkpoint/checkpoint_file.hpp>
 #include <tessera/checkpoint/trainings.hpp>
+#include <tessera/io/durable_file.hpp>
 #include <tessera/process/log.hpp>
 #include <tessera/process/outcome.hpp>
 
@@ -125,6 +127,27 @@ fs::path make_training(const fs::path& directory, const std::string& fingerprint
   }
 }
 
+std::string fingerprint_in(const std::string& training) {
+  return training.substr(0, training.find('-'));
+}
+
+void remove_unfinished(const fs::path& directory) {
+  for (const std::string& name : names_in(directory)) {
+    const fs::path training = directory / name;
+    std::error_code unused;
+    if (!fs::is_directory(training, unused)) continue;
+    outcome_of([&] {
+      const OpenFile folder(training, O_RDONLY | O_DIRECTORY);
+      const std::vector<std::string> files = names_in(training);
+      const bool is_unfinished = std::ranges::all_of(
+          files, [](const std::string& file) { return file.ends_with(unfinished); });
+      if (files.empty() || !is_unfinished || folder.lock() != Lock::taken) return;
+      for (const std::string& file : files) fs::remove(training / file, unused);
+      fs::remove(training, unused);
+    });
+  }
+}
+
 std::vector<Size> steps_by_loss(const fs::path& training, std::vector<Size> steps) {
   std::vector<std::pair<double, Size>> losses;
   for (const Size step : steps)
@@ -139,7 +162,10 @@ std::vector<Size> steps_by_loss(const fs::path& training, std::vector<Size> step
 void remove_old(const fs::path& training, Size last, Size keep, Size keep_best) {
   std::vector<Size> steps = steps_in(training, last);
   if (keep == 0 || std::ssize(steps) <= keep) return;
-  steps.erase(steps.begin(), steps.begin() + keep);
+  auto after = steps.begin();  // the checkpoints to keep
+  for (Size complete = 0; complete < keep && after != steps.end(); ++after)
+    complete += is_complete(training / checkpoint_name(*after)) ? 1 : 0;
+  steps.erase(steps.begin(), after);
   const std::vector<Size> best =
       keep_best > 0 ? steps_by_loss(training, steps) : std::vector<Size>{};
   const auto end = best.begin() + std::min(keep_best, std::ssize(best));

@@ -50,12 +50,20 @@ std::vector<std::filesystem::path> trainings_in(const std::filesystem::path& dir
 std::filesystem::path make_training(const std::filesystem::path& directory,
                                     const std::string& fingerprint);
 
+/// Returns the begin of the name of a training's folder.
+std::string fingerprint_in(const std::string& training);
+
+/// Removes folders of trainings that ended in their first save, unless another process has locked
+/// them. Needs a file system with locks.
+void remove_unfinished(const std::filesystem::path& directory);
+
 /// Returns those of these steps whose TrainingState::loss() is finite, the smallest one first, of
 /// equal ones the first step.
 std::vector<Size> steps_by_loss(const std::filesystem::path& training, std::vector<Size> steps);
 
-/// Removes checkpoints of steps up to `last`, except the `keep` newest and, of the others, the
-/// `keep_best` with the smallest losses. Ignores files that cannot be removed.
+/// Removes checkpoints of steps up to `last`, except the `keep` newest complete ones, those after
+/// them, and, of the others, the `keep_best` with the smallest losses. Ignores files that cannot be
+/// removed.
 void remove_old(const std::filesystem::path& training, Size last, Size keep, Size keep_best);
 
 }  // namespace tessera

@@ -29,15 +29,10 @@ std::uint64_t sum_of_hashes(const Matrix<double>& values) {
   return sum;
 }
 
-}  // namespace
-
-std::string sample_checksums(const DataConfig& data, const ModelSpec& model) {
-  const DataRow& row = row_of(data.kind);
-  if (!row.reads_file && !row.reads_arrays) return "[]";
-  check_files(data, model);
-  DataConfig any = data;
-  any.allow_nonfinite = true;  // whoever reads all of them names the first one that is not finite
-  const Size samples = data.samples + data.validation_samples, runs = std::min(samples, most_runs),
+/// `fill` makes the samples of a block.
+template <class Fill>
+std::string checksums_of_runs(Size samples, const ModelSpec& model, const Fill& fill) {
+  const Size runs = std::min(samples, most_runs),
              longest =
                  std::max<Size>(values_of_run / (model.input_positions * model.input_width), 1);
   nlohmann::json checksums = nlohmann::json::array();
@@ -47,11 +42,44 @@ std::string sample_checksums(const DataConfig& data, const ModelSpec& model) {
     const DataBlock<double> block{
         some, make_samples(some.count, model.input_positions, model.input_width),
         make_samples(some.count, model.output_positions(), model.target_width())};
-    row.fill.run(any, model, block);
+    fill(block);
     checksums.push_back({sum_of_hashes(block.x), sum_of_hashes(block.y)});
   }
   return checksums.dump();
 }
+
+/// Copies rows of samples with so many positions.
+template <class T>
+void copy_rows(const Matrix<T>& all, const Range& samples, Size positions,
+               const Matrix<double>& to) {
+  const std::pair rows(samples.begin * positions, samples.end() * positions);
+  Kokkos::deep_copy(to, Kokkos::subview(all, rows, Kokkos::ALL));
+}
+
+}  // namespace
+
+std::string sample_checksums(const DataConfig& data, const ModelSpec& model) {
+  const DataRow& row = row_of(data.kind);
+  if (!row.reads_file && !row.reads_arrays) return "[]";
+  check_files(data, model);
+  DataConfig any = data;
+  any.allow_nonfinite = true;  // whoever reads all of them names the first one that is not finite
+  return checksums_of_runs(
+      data.samples + data.validation_samples, model,
+      [&](const DataBlock<double>& block) { row.fill.run(any, model, block); });
+}
+
+template <class T>
+std::string sample_checksums(const Matrix<T>& x, const Matrix<T>& y, const ModelSpec& model) {
+  const Size samples = static_cast<Size>(x.extent(0)) / model.input_positions;
+  return checksums_of_runs(samples, model, [&](const DataBlock<double>& block) {
+    copy_rows(x, block.samples, model.input_positions, block.x);
+    copy_rows(y, block.samples, model.output_positions(), block.y);
+  });
+}
+template std::string sample_checksums(const Matrix<float>&, const Matrix<float>&, const ModelSpec&);
+template std::string sample_checksums(const Matrix<double>&, const Matrix<double>&,
+                                      const ModelSpec&);
 
 std::string data_files_text(const DataConfig& data) {
   std::vector<std::string> files;

@@ -3,6 +3,7 @@
 
 #include <string>
 
+#include <tessera/base/view.hpp>
 #include <tessera/data/data_config.hpp>
 #include <tessera/nn/models/model_spec.hpp>
 
@@ -14,6 +15,10 @@ namespace tessera {
 /// paths or element types. Returns "[]" for data that are not read from files. Throws ConfigError
 /// for files that lack the samples.
 std::string sample_checksums(const DataConfig& data, const ModelSpec& model);
+
+/// The same of arrays that hold all samples.
+template <class T>
+std::string sample_checksums(const Matrix<T>& x, const Matrix<T>& y, const ModelSpec& model);
 
 /// Returns the files of the data: "data.x = x.npy, data.y = y.npy".
 std::string data_files_text(const DataConfig& data);

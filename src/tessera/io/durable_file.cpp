@@ -67,7 +67,10 @@ void OpenFile::sync() const {
   if (fsync(id_) != 0) fail("cannot be written");
 }
 
-bool OpenFile::lock() const { return flock(id_, LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK; }
+Lock OpenFile::lock() const {
+  if (flock(id_, LOCK_EX | LOCK_NB) == 0) return Lock::taken;
+  return errno == EWOULDBLOCK ? Lock::held : Lock::none;
+}
 
 bool is_on_nfs([[maybe_unused]] const std::filesystem::path& path) {
 #ifdef __linux__

@@ -3,6 +3,7 @@
 // reason.
 #pragma once
 
+#include <cstdint>
 #include <filesystem>
 #include <string>
 
@@ -10,6 +11,10 @@
 #include <tessera/base/types.hpp>
 
 namespace tessera {
+
+/// The answer of OpenFile::lock(): the lock is taken, another open file has it, or the file system
+/// has no locks.
+enum class Lock : std::uint8_t { taken, held, none };
 
 /// A file or directory. Threads and processes may write to different parts of it at the same time,
 /// and read from any.
@@ -30,9 +35,8 @@ class OpenFile {
   void write(Size place, const void* bytes, Size count) const;
   /// Returns when everything written is on the disk.
   void sync() const;
-  /// Locks the file until this object or the process ends. Returns false if another open file has
-  /// the lock; true also if the file system has no locks.
-  bool lock() const;
+  /// Locks the file until this object or the process ends.
+  Lock lock() const;
 
  private:
   [[noreturn]] void fail(const char* what) const;

@@ -81,28 +81,35 @@ void check_appendable(const OutputConfig& output) {
 
 MetricsLog::MetricsLog(const OutputConfig& output, Size steps) {
   check_appendable(output);
-  const auto open = [&](std::optional<AppendFile>& file, const std::string& path) {
-    if (path.empty()) return;
-    file.emplace(path);
-    file->keep_lines([&](const std::string& line) {
-      if (trim(line).empty()) return true;  // editors and copies leave such lines
-      const std::optional<Size> step = step_of_line(line);
-      return step && *step <= steps;
-    });
+  // Nothing is shortened before all is open and locked.
+  const auto open = [](std::optional<AppendFile>& file, const std::string& path) {
+    if (!path.empty()) file.emplace(path);
   };
   open(lines_, output.metrics);
   open(hashes_, output.hashes);
-  if (!output.tensorboard.empty()) {
+  if (!output.tensorboard.empty()) open_events(output.tensorboard, steps);
+  for (const std::optional<AppendFile>* file : {&lines_, &hashes_})
+    if (*file)
+      (*file)->keep_lines([&](const std::string& line) {
+        if (trim(line).empty()) return true;  // editors and copies leave such lines
+        const std::optional<Size> step = step_of_line(line);
+        return step && *step <= steps;
+      });
+}
+
+void MetricsLog::open_events(const std::filesystem::path& directory, Size steps) {
+  try {
+    std::filesystem::create_directories(directory);
+    lock_.emplace(directory / event_lock);
     const double now = time_now();
-    std::error_code failed;
-    std::filesystem::create_directories(output.tensorboard, failed);
-    if (failed)
-      throw Error(ExitCode::usage, "output.tensorboard = {}: cannot be created: {}",
-                  output.tensorboard, failed.message());
-    lock_.emplace(std::filesystem::path(output.tensorboard) / event_lock);
-    events_.emplace(new_event_file(output.tensorboard, now));
+    events_.emplace(new_event_file(directory, now));
     events_->append(event_version(now));
     events_->append(event_restart(now, steps + 1));
+  } catch (const std::filesystem::filesystem_error& error) {
+    throw ConfigError("output.tensorboard", directory.string(), "cannot be created: {}",
+                      error.code().message());
+  } catch (const Error& error) {
+    throw ConfigError("output.tensorboard", directory.string(), "cannot be used: {}", error.what());
   }
 }
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <filesystem>
 #include <functional>
 #include <optional>
 #include <span>
@@ -38,6 +39,8 @@ class MetricsLog {
  private:
   /// Calls `append` unless an earlier record failed; a failure becomes failure_.
   void try_to(const std::function<void()>& append);
+
+  void open_events(const std::filesystem::path& directory, Size steps);
 
   std::optional<AppendFile> lines_, events_, hashes_;
   std::optional<AppendFile> lock_;  ///< an empty file, locked as long as events are written

@@ -71,7 +71,8 @@ void TrainingSession<T>::change_data(const Plan& plan, const MakeData& make_data
   plan_ = plan;
   last_plan_ = plan_last_batch(plan, plan.input.samples);
   last_validation_plan_ = plan_last_batch(plan, plan.input.validation_samples);
-  next_batch_ = reported_batches_ = 0;  // an error may have ended the last epoch
+  next_batch_ = reported_batches_ = 0;  // an error or a signal may have ended the last epoch
+  first_step_ = steps_;
   engine_bytes_ += engine_->change_samples(plan.input.samples, plan.input.validation_samples);
   make(make_data);
 }
@@ -90,10 +91,18 @@ void TrainingSession<T>::make(const MakeData& make) {
   validation_samples_ = batches(plan_.input.validation_batches(), last_validation_plan_);
 }
 
+/// Returns the number of the order in which the present epoch takes the samples. An epoch on
+/// earlier data counts, even if it did not end.
+template <class T>
+Size TrainingSession<T>::order_of_samples() const {
+  const Size batches = data().num_batches();
+  return (first_step_ + batches - 1) / batches + (steps_ - first_step_) / batches;
+}
+
 template <class T>
 void TrainingSession<T>::step(Size batch) {
   const double rate = learning_rate_at(training_.schedule, training_.learning_rate, steps_);
-  engine_->step(data().batch(batch, steps_ / data().num_batches()), batch, rate);
+  engine_->step(data().batch(batch, order_of_samples()), batch, rate);
   ++steps_;
   ++(batch + 1 == data().num_batches() ? last_steps_since_ : since_.steps);
   samples_since_ += global_samples_[batch];
@@ -175,6 +184,7 @@ std::vector<LossParts> TrainingSession<T>::losses_for_checkpoint() {
 template <class T>
 void TrainingSession<T>::resume(const TrainingState& state) {
   steps_ = state.step;
+  first_step_ = steps_ - state.epoch() * data().num_batches() - state.batch();
   next_batch_ = reported_batches_ = state.batch();
   const std::size_t terms = loss_terms_of(plan_.input.model).all.size();
   std::vector<double> layers = state.layer_losses_so_far;

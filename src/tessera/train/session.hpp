@@ -121,6 +121,7 @@ class TrainingSession {
 
  private:
   void make(const MakeData& make_data);
+  Size order_of_samples() const;
 
   TrainingConfig training_;
   Mesh mesh_;
@@ -133,6 +134,7 @@ class TrainingSession {
   std::vector<Size> global_samples_, validation_samples_;  ///< samples of each batch
   Size engine_bytes_ = 0, data_bytes_ = 0;
   Size steps_ = 0, next_batch_ = 0;
+  Size first_step_ = 0;  ///< steps made on earlier data
   // Since the previous report, which included so many batches of the epoch and so many samples:
   Size reported_batches_ = 0, reported_samples_ = 0;
   LossParts finished_losses_;  ///< of batches of earlier epochs

@@ -148,7 +148,8 @@ TrainingMetrics Trainer<T>::fit(const Matrix<Data>& x, const Matrix<Data>& y,
                                 const EpochObserver& observe) {
   const Plan common = collectively(world_, [&] { return plan(samples_of(x)); });
   check_same_everywhere(world_, "samples of x", common.input.samples);
-  data_checksums_ = sample_checksums(config_.data, model_);
+  if (checkpointing_.config.enabled() || !resume_from_.empty())
+    data_checksums_ = sample_checksums(x, y, model_);
   fit_config_ = config_;
   fit_config_.data.samples = common.input.samples;
   return train(
@@ -180,8 +181,8 @@ TrainingMetrics Trainer<T>::train(const Plan& plan, const MakeData& make_data,
   const std::string path = std::exchange(resume_from_, {});
   TrainingState state;
   if (!path.empty()) {
-    state = state_to_resume(path, world_, fit_config_);
-    continued_ = {std::filesystem::absolute(path).parent_path(), state.step};
+    state = state_to_resume(path, world_, fit_config_, data_checksums_);
+    continued_ = {std::filesystem::canonical(path).parent_path(), state.step, state.training};
   } else if (continued_ && session_) {
     continued_->step = session_->steps();
   }
@@ -254,7 +255,8 @@ void Trainer<T>::open_saves() {
                         checkpointing_.observer,
                         {fingerprint_of(fit_config_, data_checksums_), continued_}},
                        {checkpointing_, ranks}});
-  continued_ = {saves_->store.training(), continued_ ? continued_->step : 0};
+  const std::filesystem::path& training = saves_->store.training();
+  continued_ = {training, continued_ ? continued_->step : 0, training.filename()};
 }
 
 template <class T>
@@ -262,7 +264,8 @@ void Trainer<T>::read_checkpoint(const std::string& path, const TrainingState& s
                                  TrainingMetrics& metrics) {
   const Activity activity("reading " + path);
   const Size batches = session_->data().num_batches();
-  if (state.batch() >= batches || state.step != state.epoch() * batches + state.batch())
+  // Earlier calls of fit() have made the other steps.
+  if (state.batch() >= batches || state.step < state.epoch() * batches + state.batch())
     throw Error(ExitCode::usage, path + ": its step, epoch and batch are inconsistent");
   const Communicator ranks = Communicator::world(config_.comm);
   metrics.measured.checkpoint_bytes_read = read_tensors(path, ranks, engine());
@@ -283,21 +286,20 @@ void Trainer<T>::read_checkpoint(const std::string& path, const TrainingState& s
   }
 }
 
-/// Runs `write`. A failure ends the training unless checkpoint.on_failure is "continue". `is_last`:
-/// the training has ended.
+/// Runs `write`. A failure ends the training unless checkpoint.on_failure is "continue", and if
+/// another run has gone on with the training. `is_last`: the training has ended.
 template <class T>
 void Trainer<T>::attempt(TrainingMetrics& metrics, bool is_last,
                          const std::function<void()>& write) {
   try {
     write();
   } catch (const Error& error) {
-    if (checkpointing_.config.on_failure == FailedSave::stop || error.code() != ExitCode::usage)
+    if (checkpointing_.config.on_failure == FailedSave::stop || error.code() != ExitCode::usage ||
+        !saves_->store.is_alone())
       throw;
     ++metrics.failed_checkpoints;
-    if (is_last)
-      metrics.end_not_saved = error.what();
-    else
-      log_warning(fmt::format("{}; continuing without this checkpoint", error.what()));
+    metrics.end_not_saved = error.what();
+    if (!is_last) log_warning(fmt::format("{}; continuing without this checkpoint", error.what()));
   }
 }
 
@@ -326,6 +328,7 @@ void Trainer<T>::save(TrainingMetrics& metrics, bool is_last) {
   attempt(metrics, is_last, [&] {
     store.save(engine(), state);
     if (is_last) store.finish();
+    metrics.end_not_saved.clear();
   });
   saves_->schedule.saved();
 }

@@ -56,7 +56,7 @@ struct TrainingMetrics {
   std::string last_checkpoint{};
   /// The checkpoint with the smallest loss, with CheckpointConfig::keep_best or patience.
   std::string best_checkpoint{};
-  /// Why the final state could not be saved; set with checkpoint.on_failure = "continue".
+  /// Why the last checkpoint could not be saved; set with checkpoint.on_failure = "continue".
   std::string end_not_saved{};
   /// Why the files of [output] are incomplete; "" if they are not, and on ranks other than 0.
   std::string metrics_not_written{};
