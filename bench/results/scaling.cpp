@@ -72,19 +72,19 @@ void relate_to_baseline(SummaryRow& row, const CaseResult& base) {
   row.corrected_speedup = time_of_sample(base, result);
 }
 
-/// A row ties with the fastest one of the same work if the interval of how much longer it takes
-/// reaches below 1 + smallest_effect. Simulated rows tie if they are equal.
+/// A row ties with the fastest one of the same work unless the interval of how much longer it takes
+/// lies above 1 + smallest_effect. Simulated rows tie if they are equal.
 void relate_to_fastest(SummaryRow& row, const CaseResult& fastest) {
   if (row.result.id == fastest.id) {
     row.standing = "fastest";
     return;
   }
   row.over_fastest = time_of_sample(row.result, fastest);
-  const auto low = member_of(row.over_fastest, &Statistics::ci95_low);
-  const bool is_as_fast =
-      low ? *low < 1 + smallest_effect
+  const bool may_be_as_fast =
+      row.result.simulated.empty()
+          ? member_of(row.over_fastest, &Statistics::ci95_low).value_or(1) < 1 + smallest_effect
           : *row.result.samples_per_second >= (1 - 1e-9) * *fastest.samples_per_second;
-  if (is_as_fast) row.standing = "tied";
+  if (may_be_as_fast) row.standing = "tied";
 }
 
 /// Returns what defines the program of a case on one rank, which shards nothing: its factors but
