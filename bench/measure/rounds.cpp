@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <map>
 #include <optional>
 
 #include <fmt/format.h>
@@ -165,17 +166,13 @@ Statistics paired_ratio(const std::vector<Round>& base, const std::vector<Round>
   return statistics_of(std::move(best));
 }
 
-double drift_of(const std::map<Size, std::vector<Round>>& rounds_by_ranks) {
-  double drift = 1;
-  for (const auto& [ranks, rounds] : rounds_by_ranks) {
-    std::vector<double> slowness, speed;
-    for (const Round& round : rounds) {
-      slowness.push_back(machine_seconds(round.machine));
-      speed.push_back(1 / slowness.back());
-    }
-    drift = std::max(drift, statistics_of(slowness).p95 * statistics_of(speed).p95);
+double drift_of(const std::vector<Round>& rounds) {
+  std::vector<double> slowness, speed;
+  for (const Round& round : rounds) {
+    slowness.push_back(machine_seconds(round.machine));
+    speed.push_back(1 / slowness.back());
   }
-  return drift;
+  return statistics_of(slowness).p95 * statistics_of(speed).p95;
 }
 
 double resolution_of(const std::vector<Round>& rounds) {

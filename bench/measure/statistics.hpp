@@ -4,7 +4,6 @@
 // same state of the machine, so statistics use the scatter of the rounds.
 #pragma once
 
-#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -114,9 +113,9 @@ Statistics statistics_of(const std::vector<Round>& rounds, const std::vector<dou
 /// corrected for the speed of the machine if the ratios then scatter less. Without pairs, n is 0.
 Statistics paired_ratio(const std::vector<Round>& base, const std::vector<Round>& other);
 
-/// Returns the factor between the 95th and the 5th percentile of the fixed kernels' seconds, for
-/// rounds on the same number of ranks: the largest factor of all groups, or 1 for a single round.
-double drift_of(const std::map<Size, std::vector<Round>>& rounds_by_ranks);
+/// Returns the factor between the 95th and the 5th percentile of the fixed kernels' seconds, which
+/// is 1 for a single round. All rounds have the same number of ranks and of threads.
+double drift_of(const std::vector<Round>& rounds);
 
 /// Returns the smallest factor that a case whose rounds scatter like these can distinguish from 1.
 /// It is infinite for too few rounds.

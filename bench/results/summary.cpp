@@ -68,7 +68,7 @@ std::string timing_problem(const MachineDrift& machine, Size measured, Size with
 
 /// Too few rounds give no drift and no resolution.
 MachineDrift machine_of(const std::vector<CaseResult>& cases) {
-  std::map<Size, std::vector<Round>> by_ranks;
+  std::map<std::pair<Size, double>, std::vector<Round>> groups;  // by ranks and threads
   std::vector<double> resolutions;
   Size fewest = std::numeric_limits<Size>::max(), few = 0;
   bool is_simulated = false;
@@ -76,7 +76,8 @@ MachineDrift machine_of(const std::vector<CaseResult>& cases) {
     is_simulated |= !result.simulated.empty();
     const std::vector<Round> rounds = rounds_of(result);
     if (rounds.empty()) continue;
-    std::vector<Round>& group = by_ranks[result.ranks()];
+    std::vector<Round>& group =
+        groups[{result.ranks(), result.factors.value("distributed.threads", 1.0)}];
     group.insert(group.end(), rounds.begin(), rounds.end());
     resolutions.push_back(resolution_of(rounds));
     fewest = std::min(fewest, static_cast<Size>(rounds.size()));
@@ -86,7 +87,9 @@ MachineDrift machine_of(const std::vector<CaseResult>& cases) {
   const Size measured = std::ssize(resolutions);
   if (measured > 0) {
     machine.rounds = fewest;
-    if (fewest > 1) machine.drift = drift_of(by_ranks) - 1;
+    if (fewest > 1)
+      for (const auto& [key, group] : groups)
+        machine.drift = std::max(machine.drift.value_or(0), drift_of(group) - 1);
     if (const double least = median(resolutions) - 1; few == 0 && std::isfinite(least))
       machine.resolution = least;
   }

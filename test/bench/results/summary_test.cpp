@@ -163,6 +163,17 @@ TEST(Summary, AMachineThatVariesTooMuchNamesNoWinner) {
   EXPECT_EQ(row(summarize_study(results), "data-2-b64").at("standing"), "fastest");
 }
 
+// The fixed kernels share memory with those of other ranks and threads, and so take longer.
+TEST(Summary, DriftIsThatOfTheMachineWithEquallyManyRanksAndThreads) {
+  const FakeCase threads{.strategy = "zero1", .seconds = 5, .others = {{"distributed.threads", 2}}};
+  Results results = fake_results({one, two, threads});
+  for (const std::size_t other : {1, 2})
+    for (Round& round : results.cases[other].rounds) round.machine = {3, 3};
+  EXPECT_NEAR(*summarize_study(results).machine.drift, 0, 1e-9);
+  for (std::size_t k = 0; k < 5; ++k) results.cases[2].rounds[k].machine = {6, 6};
+  EXPECT_NEAR(*summarize_study(results).machine.drift, 1, 1e-9);
+}
+
 TEST(Summary, CasesThatAreOneProgramOnOneRankAreOneCase) {
   FakeCase zero = one, half = one, tensor = two;
   zero.strategy = "zero1";
