@@ -84,7 +84,8 @@ expect_reason invalid 'relative difference'
 
 # A plan above the memory limit is "oom" without a run.
 study memory
-study_ends 77 --set limits.memory_bytes=4000
+study_ends 0 --set limits.memory_bytes=4000
+expect_result 'PASS 4 oom'
 expect_statuses "4 oom"
 expect_reason oom 'needs .* per rank, but the limit is 3.91 KiB'
 
