@@ -40,6 +40,9 @@ std::string obstacle(const Pair& pair) {
   if (!pair.before->is_measured() || !pair.after->is_measured())
     return fmt::format("{} -> {}", pair.before->status, pair.after->status);
   if (!same_work(*pair.before, *pair.after)) return "different work";
+  // Simulated rounds have no fixed kernels beside them.
+  if (const bool was = !pair.before->simulated.empty(); was == pair.after->simulated.empty())
+    return was ? "simulated -> measured" : "measured -> simulated";
   return pair.before->rounds.empty() || pair.after->rounds.empty() ? "too few rounds" : "";
 }
 
@@ -183,7 +186,7 @@ Comparison compare_results(const std::string& before, const std::string& after) 
                                     verdict_level / static_cast<double>(comparable)));
     one.ratio = rounds.back().ratio;
     one.detectable_ratio = rounds.back().detectable;
-    machine_ratios.push_back(rounds.back().machine_ratio);
+    if (pair.before->simulated.empty()) machine_ratios.push_back(rounds.back().machine_ratio);
     compared.push_back(&one);
   }
   if (!machine_ratios.empty()) comparison.machine_ratio = median(machine_ratios);

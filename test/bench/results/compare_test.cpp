@@ -109,6 +109,21 @@ TEST(Compare, IsCorrectedForTheMachine) {
   EXPECT_NE(compare(results, slower(results, 1, 1.35)).find("2 better"), std::string::npos);
 }
 
+TEST(Compare, ASimulatedStudyIsComparedWithASimulatedOneOnly) {
+  const Results measured = fake_results({{.ranks = 2, .seconds = 5}});
+  Results simulated = measured;
+  CaseResult& result = simulated.cases[0];
+  result.simulated = "a cluster";
+  result.rounds.resize(1);
+  const Comparison comparison = comparison_of(measured, simulated);
+  EXPECT_EQ(comparison.cases[0].verdict, "measured -> simulated");
+  EXPECT_FALSE(comparison.cases[0].ratio || comparison.machine_ratio || comparison.regressed);
+  EXPECT_EQ(comparison_of(simulated, measured).cases[0].verdict, "simulated -> measured");
+  const Comparison both = comparison_of(simulated, slower(simulated, 2, 1));
+  EXPECT_DOUBLE_EQ(both.cases[0].ratio.value(), 2);
+  EXPECT_FALSE(both.machine_ratio);
+}
+
 TEST(Compare, FewRoundsOrManyCasesSayHowManyTheyNeed) {
   Results few = fake_results({{.ranks = 1, .seconds = 8}});
   for (const std::size_t rounds : {1, 3}) {
