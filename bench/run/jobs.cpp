@@ -117,13 +117,6 @@ std::string run_text(const Job& job, const JobContext& context) {
 
 bool is_letter(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); }
 
-/// Replaces the characters that names of jobs may not have. PBS wants a letter first.
-std::string word_of(std::string text) {
-  for (char& c : text)
-    if (!is_letter(c) && !(c >= '0' && c <= '9') && c != '_' && c != '-') c = '_';
-  return text.empty() || !is_letter(text.front()) ? "study_" + text : text;
-}
-
 const JobScheduler& scheduler_of(const JobsOptions& options) {
   return *std::find_if(
       std::begin(schedulers), std::end(schedulers),
@@ -171,6 +164,13 @@ std::string submit_text(const fs::path& directory, const std::string& command,
 }
 
 }  // namespace
+
+// PBS wants a letter first.
+std::string word_of(std::string text) {
+  for (char& c : text)
+    if (!is_letter(c) && !(c >= '0' && c <= '9') && c != '_' && c != '-') c = '_';
+  return text.empty() || !is_letter(text.front()) ? "study_" + text : text;
+}
 
 std::string shell_word(const std::string& text) {
   constexpr std::string_view plain =

@@ -40,6 +40,9 @@ struct Job {
 /// first.
 std::vector<Job> make_jobs(const std::vector<Case>& cases, const JobsOptions& options);
 
+/// Replaces the characters that names of jobs and launches may not have by underscores.
+std::string word_of(std::string text);
+
 /// Quotes `text` as one word of the shell.
 std::string shell_word(const std::string& text);
 

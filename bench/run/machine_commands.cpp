@@ -21,6 +21,7 @@
 #include "results/summary.hpp"
 #include "run/commands.hpp"
 #include "run/console.hpp"
+#include "run/jobs.hpp"
 
 namespace tessera::bench {
 namespace {
@@ -103,7 +104,7 @@ End simulated_end(const Case& point, const Study& study, const Machine& machine,
 Json launch_document(const SimulateOptions& options, const Study& study, const Machine& machine,
                      const std::vector<Case>& cases) {
   Json document{{"schema_version", 1},
-                {"name", "simulated-" + machine.name},
+                {"name", word_of("simulated-" + machine.name)},
                 {"seed", study.seed},
                 {"order", Json::array()},
                 {"machines", Json::array({machine_json(machine)})},

@@ -44,6 +44,16 @@ succeeds simulate "$inputs/simulated.toml" --machine small.toml -o results --set
 grep -q ' oom ' "$out" || fail "no case is too large"
 grep -h '"reason"' "$here"/results/cases/*/result.json | grep -q 'the limit is 2.79 GiB' || fail "no reason given"
 
+# The name of a machine may have characters that names of launches have not.
+begin named
+sed 's|^name = "gpu_cluster"|name = "../H100@site 80"|' "$machine" > "$here/named.toml"
+succeeds simulate "$inputs/quick_study.toml" --machine named.toml -o results
+[ "$(cd "$here/results/launches" && echo *)" = 'simulated-___H100_site_80.journal simulated-___H100_site_80.json' ] ||
+  fail "has $(find "$here/results/launches")"
+[ "$("$json_get" "$here"/results/launches/*.json /simulated/machine)" = '../H100@site 80' ] || fail "the machine has another name"
+launch compare results results
+grep -q ' +0.0% ' "$out" || fail "compares nothing: $(cat "$out")"
+
 # Counts that would take forever or fill memory are rejected in one line.
 begin huge
 succeeds jobs "$inputs/quick_study.toml" --scheduler slurm --ranks-per-node 268435456 -o jobs
