@@ -15,25 +15,25 @@ begun() {
   cat "$results"/launches/*.journal 2>/dev/null | grep -oF "${names[@]}"
 }
 
-# retry_once COMMAND...: sets `once` to the command without --retry.
+# retry_once COMMAND...: sets `once` to the command without --retry and --give-up, and `lost` to the number of --give-up.
 retry_once() {
-  local word skip=''
+  local word option=''
   once=()
   for word in "$@"; do
-    if [[ -n $skip ]]; then
-      skip=''
-    elif [[ $word == --retry ]]; then
-      skip=1
-    elif [[ $word != --retry=* ]]; then
-      once+=("$word")
-    fi
+    case $option$word in
+      --retry | --give-up) option=$word= && continue ;;
+      --retry=*) ;;
+      --give-up=*) lost=${word#--give-up=} ;;
+      *) once+=("$word") ;;
+    esac
+    option=''
   done
 }
 
 # until_done RESULTS LOST COMMAND...: runs COMMAND, a launch of `tessera-bench run ... -o RESULTS`, until a launch completes,
-# and returns its exit code. If a launch ends early in a case, the next launch runs the other cases. After LOST such launches
-# the case is recorded as failed. A launch that has begun no case and no reference is the last one. After SIGTERM, which
-# schedulers send at the time limit of a job, the shell exits, and the next job continues.
+# and returns its exit code. If a launch ends early in a case, the next launch runs the other cases. After LOST such launches,
+# or as many as COMMAND gives with --give-up, the case is recorded as failed. A launch that has begun no case and no reference
+# is the last one. After SIGTERM, which schedulers send at the time limit of a job, the shell exits, and the next job continues.
 until_done() {
   local results=$1 lost=$2 output before now status restarts=0 told=''
   local -a again=()
@@ -55,8 +55,8 @@ until_done() {
     # Each case and reference may end LOST launches. More of them have another cause.
     if ((++restarts > lost * $(begun "$results" "$@" | sort -u | wc -l))); then break; fi
     printf -- '-- The launch ended early; going on with the other cases\n'
-    again=(--resume --give-up "$lost")
     retry_once "$@"
+    again=(--resume --give-up "$lost")
     set -- "${once[@]}"
   done
   rm -f "$output"

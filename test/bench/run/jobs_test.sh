@@ -71,6 +71,19 @@ expect_statuses "1 failed 1 ok 2 pending"
 rounds | grep -qxE '0 [23]' || fail "rounds: $(rounds)"
 grep -q '^RESULT: FAIL' "$here"/jobs/ranks-2.*.log || fail "no verdict in the log"
 
+# A launch that is started again gets its own options once.
+study again
+# shellcheck source=../../../scripts/jobs/until_done.sh
+source "$(dirname "$0")/../../../scripts/jobs/until_done.sh"
+read -ra ranks <<< "$FAKE_MPI 2"
+(cd "$here" && until_done jobs/results 1 "${ranks[@]}" "$program" run study.toml --machine "$machine" -o jobs/results \
+  --set limits.case_seconds=4.0 --inject throw@1 --give-up 2 --retry=failed) > "$out" 2> "$err"
+expect_statuses "2 failed 2 ok"
+retry_once run --retry failed --give-up 3 a b --retry=ok
+[ "${once[*]} $lost" = 'run a b 3' ] || fail "starts '${once[*]}' again after $lost launches"
+retry_once run --give-up=4
+[ "${once[*]} $lost" = 'run 4' ] || fail "starts '${once[*]}' again after $lost launches"
+
 # A job that runs out of time continues when it is submitted again, and gives up no case.
 study limit
 FAKE_LOG=$work/limit.log
