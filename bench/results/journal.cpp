@@ -73,6 +73,15 @@ void check_result(const StoredDocument& line, const End& end) {
   if (!result.simulated.empty()) stored["step_seconds"]["median"].number();
 }
 
+/// Returns the launches whose lines other launches replace.
+std::set<std::string> replaced_launches(const std::map<std::string, LaunchLines>& launches) {
+  std::set<std::string> replaced;
+  for (const auto& [launch, lines] : launches)
+    for (const Begin& begin : lines.begins)
+      replaced.insert(begin.instead_of.begin(), begin.instead_of.end());
+  return replaced;
+}
+
 End read_end(const StoredDocument& line) {
   End end = line.as<End>();
   if (end.result) check_result(line, end);
@@ -154,10 +163,7 @@ CaseHistory history_of(const Journals& journals, const std::string& id) {
   CaseHistory history;
   const auto found = journals.lines.find(id);
   if (found == journals.lines.end()) return history;
-  std::set<std::string> replaced;
-  for (const auto& [launch, lines] : found->second)
-    for (const Begin& begin : lines.begins)
-      replaced.insert(begin.instead_of.begin(), begin.instead_of.end());
+  const std::set<std::string> replaced = replaced_launches(found->second);
   std::vector<Round> rounds;
   Size crashes = 0, measured = 0;
   for (const auto& [launch, lines] : found->second) {
@@ -186,9 +192,11 @@ std::optional<Reference> reference_of(const Journals& journals, const std::strin
   std::optional<Reference> best;
   const auto found = journals.lines.find(name);
   if (found == journals.lines.end()) return best;
+  const std::set<std::string> replaced = replaced_launches(found->second);
   for (const auto& [launch, lines] : found->second)
     for (const auto& [round, end] : lines.ends)
-      if (end.reference && (!best || !best->has_steps(end.reference->asked_steps)))
+      if (end.reference && replaced.count(launch) == 0 &&
+          (!best || !best->has_steps(end.reference->asked_steps)))
         best = end.reference;
   return best;
 }

@@ -60,7 +60,7 @@ struct Begin {
   static void fields(auto& f, auto& v) {
     f("begin", v.what, "id of a case, or name of a reference", required);
     f("round", v.round, "in this launch");
-    f("instead_of", v.instead_of, "launches whose lines about the case count no longer");
+    f("instead_of", v.instead_of, "launches whose lines about it count no longer");
   }
 };
 

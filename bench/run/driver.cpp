@@ -98,12 +98,13 @@ struct Choice {
   Journals journals;                            ///< of earlier launches, on rank 0
   std::vector<const Case*> run;                 ///< in their order
   std::map<std::string, std::string> given_up;  ///< reasons by id, on rank 0
-  /// The launches whose lines about a case to run count no longer, by id, on rank 0.
+  /// The launches whose lines count no longer, by the id of a case to run and by the name of its
+  /// reference, on rank 0.
   std::map<std::string, std::vector<std::string>> instead_of;
 };
 
-/// Returns the launches that a case of this launch replaces: all if it is to be retried, else those
-/// of another program.
+/// Returns which of the launches a case or a reference of this launch replaces: all if it is to be
+/// retried, else those of another program.
 std::vector<std::string> replaced_launches(std::vector<std::string> launches, bool retries,
                                            const Program& program,
                                            const ResultsDirectory& results) {
@@ -138,6 +139,12 @@ Choice choose(const Communicator& world, const StudyCases& work, const RunOption
       run.push_back(i);
       choice.instead_of[point.id] =
           replaced_launches(history.launches, chosen.retries, program, results);
+      const std::string reference = reference_name(point.config);
+      const bool is_doubted = chosen.retries && history.result.status == "invalid";
+      if (const auto known = choice.instead_of.find(reference);
+          known == choice.instead_of.end() || is_doubted)
+        choice.instead_of[reference] = replaced_launches(
+            history_of(choice.journals, reference).launches, is_doubted, program, results);
     }
   });
   run = broadcast_json(world, run).get<std::vector<std::size_t>>();
@@ -289,7 +296,7 @@ ExitCode run_study(Runtime& runtime, const RunOptions& options) {
   LaunchState launch(runtime, work.study, world, results, options, capacity, choice.run);
   begin_results(launch, work, choice);
   References references(launch);
-  references.make(choice.run, choice.journals);
+  references.make(choice.run, choice.journals, choice.instead_of);
   run_cases(launch, choice, references);
   int code = 0;
   collectively(world, [&] {

@@ -157,8 +157,8 @@ std::string References::meshes_text() const {
   return fmt::format("{}", fmt::join(lines, ""));
 }
 
-FoundReference References::compute(const ReferencePlan& plan) {
-  launch_.append(Begin{plan.name});
+FoundReference References::compute(const ReferencePlan& plan, std::vector<std::string> instead_of) {
+  launch_.append(Begin{plan.name, 0, std::move(instead_of)});
   const Group group = first_ranks(launch_.world, plan.ranks, "reference");
   End end{plan.name};
   // If the job ends meanwhile, the begin tells the next launch so.
@@ -172,7 +172,8 @@ FoundReference References::compute(const ReferencePlan& plan) {
   return {end.reference};
 }
 
-void References::make(const std::vector<const Case*>& cases, const Journals& journals) {
+void References::make(const std::vector<const Case*>& cases, Journals journals,
+                      const std::map<std::string, std::vector<std::string>>& instead_of) {
   if (!study_.verify.enabled) return;
   const Communicator& world = launch_.world;
   const std::optional<Size>& give_up = launch_.options.give_up;
@@ -186,7 +187,11 @@ void References::make(const std::vector<const Case*>& cases, const Journals& jou
     const std::string name = reference_name(point->config);
     FoundReference& found = found_[name];
     bool is_missing = false;
+    std::vector<std::string> replaced;
     if (world.rank() == 0) {
+      replaced = instead_of.at(name);
+      for (const std::string& launch : replaced)
+        for (auto& [round, end] : journals.lines[name][launch].ends) end.reference.reset();
       std::optional<Reference> known = reference_of(journals, name);
       const Size crashes = crashes_of_reference(journals, name, cases);
       if (known && known->has_steps(study_.verify.steps))
@@ -202,7 +207,7 @@ void References::make(const std::vector<const Case*>& cases, const Journals& jou
         [&] { plan = plan_reference(point->config, study_.verify, study_.limits, world.size()); });
     found = outcome.failed()
                 ? failed_reference(outcome, std::min<Size>(study_.verify.ranks, world.size()))
-                : compute(plan);
+                : compute(plan, replaced);
   }
   found_ = broadcast_json(world, found_).get<std::map<std::string, FoundReference>>();
 }

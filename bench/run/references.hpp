@@ -36,10 +36,12 @@ class References {
  public:
   explicit References(LaunchState& launch) : launch_(launch), study_(launch.study) {}
 
-  /// Takes the references of these cases from the journals, and computes those that they lack, one
-  /// after the other, before anything is timed. With --give-up, a reference during which that many
-  /// launches have ended fails instead. Collective over the launch.
-  void make(const std::vector<const Case*>& cases, const Journals& journals);
+  /// Takes the references of these cases from the journals, but not from the launches that are to
+  /// be replaced, by name. Computes those that they lack, one after the other, before anything is
+  /// timed. With --give-up, a reference during which that many launches have ended fails instead.
+  /// Collective over the launch.
+  void make(const std::vector<const Case*>& cases, Journals journals,
+            const std::map<std::string, std::vector<std::string>>& instead_of);
 
   /// The reference of a case with this configuration.
   FoundReference find(const Config& config) const;
@@ -48,7 +50,7 @@ class References {
   std::string meshes_text() const;
 
  private:
-  FoundReference compute(const ReferencePlan& plan);
+  FoundReference compute(const ReferencePlan& plan, std::vector<std::string> instead_of);
 
   LaunchState& launch_;
   const Study& study_;

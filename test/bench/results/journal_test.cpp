@@ -165,6 +165,8 @@ TEST(Journals, KeepReferences) {
   other.id = "b";
   EXPECT_EQ(crashes_of_reference(journals, "reference-2", {&mine}), 1);
   EXPECT_EQ(crashes_of_reference(journals, "reference-2", {&other}), 0) << "of another job";
+  journals.add("C", text_of(Chosen{{"a"}, 1}) + text_of(Begin{"reference-1", 0, {"A"}}), "C");
+  EXPECT_EQ(reference_of(journals, "reference-1")->asked_steps, 2) << "A is replaced";
 }
 
 TEST(Journals, NameFileAndLineOfWhatIsDamaged) {

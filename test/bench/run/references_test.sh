@@ -27,6 +27,21 @@ expect_meshes mesh:data=1
 # Another launch that runs everything again computes no reference.
 study_ends 0 --retry ok
 [ "$(losses | wc -l)" -eq 2 ] || fail "made again"
+# A reference of another program is not used, nor is one for which a case was invalid and is tried again.
+sed -i '/"end":"reference-/s/"steps":\[[^]]*\]/"steps":[7,7,7,7,7,7,7,7]/' "$here"/results/launches/*.journal
+cp -r "$here/results" "$here/other"
+study_ends 2 --retry ok
+expect_result 'INVALID 4 invalid'
+[ "$(losses | wc -l)" -eq 2 ] || fail "made again"
+for _ in 1 2; do study_ends 0 --retry invalid,ok; done
+expect_result 'PASS 4 ok'
+[ "$(losses | wc -l)" -eq 4 ] || fail "$(losses | wc -l) references, of which two count no longer"
+rm -r "$here/results"
+mv "$here/other" "$here/results"
+sed -i 's/"compiler": "/&old /' "$here"/results/launches/*.json
+for _ in 1 2; do study_ends 0 --retry ok; done
+expect_result 'PASS 4 ok'
+[ "$(losses | wc -l)" -eq 4 ] || fail "$(losses | wc -l) references, of which two are of another program"
 # A reference with too few steps is computed again.
 study few_steps
 study_ends 0 --set verify.steps=3
