@@ -89,7 +89,7 @@ OF_CASES = (
     (lambda case: (number(case.row, "mfu") or 0) > 1,
      "{} had an MFU above 100 %, which is impossible. Something else used the processors whenever the GEMM peak was "
      "measured; do not use the MFU of this launch"),
-    (lambda case: case.ok and get(case.launch, "provenance", "git_dirty") is True,
+    (lambda case: case.ok and any(get(launch, "provenance", "git_dirty") is True for launch in case.launches),
      "{} ran a program with uncommitted changes, which its revision does not identify"),
 )  # fmt: skip
 

@@ -14,10 +14,11 @@ ENOUGH_ROUNDS = 6  # for an interval
 
 
 class Case:
-    """`entry` is from study.json, `result` is result.json, `row` is from summary.json. Each may be {}."""
+    """`entry` is from study.json, `result` is result.json, `row` is from summary.json. Each may be {}. `launches` are the
+    documents of all launches by name."""
 
-    def __init__(self, entry, result, row, launch=None):
-        self.entry, self.result, self.row, self.launch = entry, result, row, launch
+    def __init__(self, entry, result, row, launches=None):
+        self.entry, self.result, self.row = entry, result, row
         self.id = text(entry, "id")
         self.factors = mapping(entry, "factors") or mapping(result, "factors")
         # A grid need not name the schedule.
@@ -34,6 +35,9 @@ class Case:
         self.predicted = positive(result, "prediction", "step_seconds")
         self.oversubscribed = get(result, "prediction", "oversubscribed") is True  # ranks share processors
         self.rounds = [one for one in table(result, "rounds") if positive(one, "seconds")]
+        # Documents of the launches that have rounds of the case; {} for one that is lost.
+        names = dict.fromkeys(filter(None, [*(text(one, "launch") for one in self.rounds), text(result, "launch")]))
+        self.launches = [(launches or {}).get(name, {}) for name in names]
         self.status, self.reason = self._status()
         self.ok = self.status in MEASURED
         # The study completes these when it has read all cases.

@@ -75,7 +75,7 @@ def _warnings(study, differing):
         said.append(f"Measured cases differ in {', '.join(differing)}. Ratios compare more than the meshes.")
     elif differing:
         said.append(f"Measured cases differ in {', '.join(differing)}. No ratio is printed; --allow-mixed prints them.")
-    if study.measured and not any(case.launch for case in study.measured):
+    if study.measured and not any(any(case.launches) for case in study.measured):
         said.append("No launch file shows where the numbers come from, so they may not be comparable.")
     problems = [Points("Files with problems", [f"{path}: {what}" for path, what in study.problems])]
     return [Text(one, "warning") for one in said] + (problems if study.problems else [])

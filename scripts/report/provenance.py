@@ -44,22 +44,23 @@ def settings(launch):
     return flatten({**mapping(launch, "provenance"), **own}) if launch else {}
 
 
-def _compared(case, key):
+def _compared(case, launch, key):
     """Returns what must be the same. A study may vary threads, which also end the text about BLAS."""
-    value = settings(case.launch).get(key)
+    value = settings(launch).get(key)
     if key == "kokkos.concurrency" and "distributed.threads" in case.factors:
         return "varied"
     return re.sub(r", \d+ threads?$", "", value) if key == "blas" and value else value
 
 
 def mixed(study):
-    """Returns the keys in which measured cases differ although they must not."""
-    return [key for key in COMPARABLE if len({_compared(case, key) for case in study.measured}) > 1]
+    """Returns the keys in which launches of measured cases differ although they must not."""
+    return [key for key in COMPARABLE
+            if len({_compared(case, launch, key) for case in study.measured for launch in case.launches}) > 1]  # fmt: skip
 
 
 def _table(found, caption, folded=""):
-    """A row for each key and value of the settings of several cases, and the number of cases that have it."""
-    rows = sorted(Counter(item for one in found for item in one.items()).items())
+    """A row for each key and value of the settings of several cases, which are lists, and the number of cases that have it."""
+    rows = sorted(Counter(item for own in found for item in {item for one in own for item in one.items()}).items())
     columns = [
         Column("key", lambda row: row[0][0], "code"),
         Column("value", lambda row: row[0][1], "text"),
@@ -70,18 +71,19 @@ def _table(found, caption, folded=""):
 
 def differing(study):
     """Shows where measured cases come from different programs or machines."""
-    found = [settings(case.launch) for case in study.measured]
-    keys = [key for key in varied(found) if key not in EACH_LAUNCH]
-    return _table([{key: one[key] for key in keys if key in one} for one in found],
+    found = [[settings(launch) for launch in case.launches] for case in study.measured]
+    keys = [key for key in varied([one for own in found for one in own]) if key not in EACH_LAUNCH]
+    return _table([[{key: one[key] for key in keys if key in one} for one in own] for own in found],
                   "Where measured cases differ in their provenance.")  # fmt: skip
 
 
 def launches(study):
-    return _table([settings(case.launch) for case in study.cases], "Keys of launches/*.json.", "Provenance of all cases")
+    found = [[settings(launch) for launch in case.launches] for case in study.cases]
+    return _table(found, "Keys of launches/*.json.", "Provenance of all cases")
 
 
 def configuration(study):
-    return _table([flatten(mapping(one.result, "config")) for one in study.cases], "Keys of the input.", "Settings")
+    return _table([[flatten(mapping(one.result, "config"))] for one in study.cases], "Keys of the input.", "Settings")
 
 
 def method(study):

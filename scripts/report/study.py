@@ -116,7 +116,7 @@ class Study:
         cases = []
         for name, entry in entries.items():
             result = results.get(name, {})
-            cases.append(Case(entry, result, rows.get(name, {}), self.launches.get(text(result, "launch"))))
+            cases.append(Case(entry, result, rows.get(name, {}), self.launches))
         return cases
 
     def _check_summary(self):

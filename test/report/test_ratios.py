@@ -90,6 +90,17 @@ class Mixed(WithDirectory):
         (results / SECOND).unlink()
         self.assertFalse(self.has_ratios(self.report(results)))
 
+    def test_all_launches_with_rounds_of_a_case_count(self):
+        results = self.copy(lambda result: with_a_series(result) and result["launch"] == make_fixture.FIRST)
+        change_json(results / SECOND, change("mpi", {"library": "MPICH 4.0"}))
+        self.assertTrue(self.has_ratios(self.report(results)))
+        change_json(results / "cases" / fastest(results) / "result.json",
+                    lambda result: [one.update(launch=make_fixture.SECOND) for one in result["rounds"][:5]])  # fmt: skip
+        page = self.report(results)
+        self.assertFalse(self.has_ratios(page))
+        self.assertIn("Measured cases differ in mpi.library.", page.text)
+        self.assertIn(["mpi.library", "MPICH 4.0", "1 case"], [row for table in page.tables for row in table])
+
     def test_old_summaries_give_no_ratios(self):
         results = self.copy(with_a_series)
         name = fastest(results)
