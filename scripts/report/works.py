@@ -83,10 +83,17 @@ class Work:
         return case.behind is not None and (case.behind.low is None or case.behind.low < SMALLEST)
 
 
+def _batch(case, scaling):
+    """Returns what of the batch belongs to the work: in weak scaling the batch of a rank, whichever of the two the study gives."""
+    if scaling != "weak":
+        return {"global_batch": case.factors.get("global_batch")}
+    batch = case.global_batch / case.ranks if case.global_batch and case.ranks else None
+    return {"batch_per_rank": int(batch) if batch and batch.is_integer() else batch}
+
+
 def works_of(cases, scaling):
     """Returns the works in the order of the cases. A title names as few factors as tell the works apart."""
-    batch = "batch_per_rank" if scaling == "weak" else "global_batch"
-    settings = [{batch: case.factors.get(batch), **{k: v for k, v in case.other_factors().items() if not is_choice(k)}}
+    settings = [{**_batch(case, scaling), **{k: v for k, v in case.other_factors().items() if not is_choice(k)}}
                 for case in cases]  # fmt: skip
     keys = sorted(varied(settings), key=lambda key: key != "model.kind")
     distinct = len({repr(one) for one in settings})

@@ -158,6 +158,13 @@ class Works(WithDirectory):
         self.assertEqual([(work.title, len(work.cases)) for work in works], [("model pinn", 2), ("model vae", 2)])
 
 
+    def test_cases_of_weak_scaling_have_the_same_batch_on_each_rank(self):
+        cases = [case("data=1", 1), case("data=2", 2, global_batch=128), case("data=2", 2, global_batch=64),
+                 case("data=4", 4, global_batch=256, batch_per_rank=64)]  # fmt: skip
+        works = works_of(cases, "weak")
+        self.assertEqual([(work.title, len(work.cases)) for work in works], [("batch per rank 64", 3), ("batch per rank 32", 1)])
+
+
 class Axes(unittest.TestCase):
     def limits(self, points):
         """Returns the limits of an axis and the number of arrows on it."""
