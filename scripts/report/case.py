@@ -29,6 +29,8 @@ class Case:
         # 'data=2,model=4' -> {'data': 2, 'model': 4}
         self.axes = {name: int(size) for name, size in re.findall(r"([^=,]+)=(\d+)", self.mesh)}
         self.ranks = positive(self.factors, "ranks")
+        # A rank has one thread unless the study varies them, as in bench/results/scaling.cpp.
+        self.cores = self.ranks and self.ranks * (positive(self.factors, "distributed.threads") or 1)
         self.global_batch = positive(self.factors, "global_batch")
         self.samples_per_second = positive(result, "samples_per_second")
         self.traffic = table(result, "traffic", "rows")

@@ -51,11 +51,11 @@ def log_axis(axis, which, show, ticks=None, most=5):
     own.set_minor_locator(NullLocator())
 
 
-def rank_axis(panel, ranks):
-    """Gives an axis the numbers of ranks as ticks, or as many of them as have room for their digits."""
+def rank_axis(panel, ranks, label="ranks"):
+    """Gives an axis the numbers of ranks, or of cores, as ticks, or as many of them as have room for their digits."""
     ranks = sorted(ranks)
     room = max(1.18, (ranks[-1] / ranks[0]) ** 0.04)  # for marks at the ends
-    panel.set(xlabel="ranks", xlim=(ranks[0] / room, ranks[-1] * room))
+    panel.set(xlabel=label, xlim=(ranks[0] / room, ranks[-1] * room))
     span, kept = math.log(ranks[-1] / ranks[0]) or 1, []
     for one in ranks:
         room = 0.04 + 0.014 * (len(count(one)) + len(count(kept[-1]))) if kept else 0  # part of the axis

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The figures of a study: plates against the number of ranks, and plates with a row for the fastest case of each strategy on
-each number of ranks."""
+each number of ranks. Where threads vary, the number is that of cores."""
 
 from collections import Counter
 
@@ -24,7 +24,7 @@ def is_joined(one, other):
 
 
 def _lines(work):
-    """Returns strategy -> its fastest cases on growing numbers of ranks. What all do on one rank begins every line."""
+    """Returns strategy -> its fastest cases on growing numbers of cores. What all do on one core begins every line."""
     found = work.fastest_of_strategies()
     alone = found.get(1, [])
     shared = alone[0] if len({case.strategy for case in alone}) == 1 else None
@@ -36,22 +36,22 @@ def _lines(work):
     return dict(sorted(lines.items(), key=lambda line: style.strategy_order(line[0]))), shared
 
 
-def _against_ranks(work, value, show, ideal=None):
-    """Draws value(case) as a plate, or returns None if there are no two numbers of ranks."""
+def _against_cores(work, value, show, ideal=None):
+    """Draws value(case) as a plate, or returns None if there are no two numbers of cores."""
     lines, shared = _lines(work)
     lines = {name: [case for case in line if value(case)] for name, line in lines.items()}
-    ranks = sorted({case.ranks for line in lines.values() for case in line})
-    if len(ranks) < 2:
+    cores = sorted({case.cores for line in lines.values() for case in line})
+    if len(cores) < 2:
         return None
     figure, panel = drawing.plate()
-    always = [ideal(one) for one in ranks] if ideal else []
+    always = [ideal(one) for one in cores] if ideal else []
     if ideal:
-        panel.plot(ranks, always, **style.DASHED)
+        panel.plot(cores, always, **style.DASHED)
     found = []
-    step = min((b / a for a, b in zip(ranks, ranks[1:]))) ** 0.05  # of the places beside each other
+    step = min((b / a for a, b in zip(cores, cores[1:]))) ** 0.05  # of the places beside each other
     for place, (strategy, line) in enumerate(lines.items()):
         mark, beside = style.mark(strategy), step ** (place - (len(lines) - 1) / 2)
-        drawn = [(case.ranks * (1 if case is shared else beside), value(case)) for case in line]
+        drawn = [(case.cores * (1 if case is shared else beside), value(case)) for case in line]
         own = [(x, one, mark["color"]) for case, (x, one) in zip(line, drawn) if case is not shared]
         for (case, point), (other, next_point) in zip(zip(line, drawn), list(zip(line, drawn))[1:]):
             if is_joined(case, other):
@@ -60,9 +60,9 @@ def _against_ranks(work, value, show, ideal=None):
         found += own
     if shared and value(shared):
         own = style.mark("one rank")
-        drawing.points(panel, [(shared.ranks, value(shared))], own)
-        found.append((shared.ranks, value(shared), own["color"]))
-    drawing.rank_axis(panel, ranks)
+        drawing.points(panel, [(shared.cores, value(shared))], own)
+        found.append((shared.cores, value(shared), own["color"]))
+    drawing.rank_axis(panel, cores, f"{work.unit}s")
     drawing.fit_to_data(panel, found, show, *always)
     drawing.legend(figure, drawing.marks(lines))
     return figure
@@ -86,22 +86,21 @@ def _plates(study, *kinds):
 
 
 def _ideal(work):
-    """Returns ranks -> the speed-up of ideal scaling. A baseline has as many ranks as any other of the work."""
+    """Returns cores -> the speed-up of ideal scaling. All cases of a work have one baseline."""
     base = next((case.baseline for case in work.measured if case.baseline), None)
-    return base and (lambda ranks: ranks / base.ranks)
+    return base and (lambda cores: cores / base.cores)
 
 
 def scaling(study):
     has_bars = any(case.interval for case in study.measured) and not study.machine
     bars = "" if not has_bars else " Bars are 95 % intervals, corrected for the speed of the machine within a launch; arrows mark bars that go on."
-    kind = "T(p₀) ÷ T(p), of one batch per rank" if study.scaling == "weak" else "p₀·T(p₀) ÷ (p·T(p))"
     return _plates(
         study,
         ("speedup", "Speed-up", f"Samples/s over those of the baseline; the dashed line is ideal. A mark is the fastest case of its "
          f"strategy. Marks are joined where only the size of one axis differs.{bars}",
-         lambda work: _against_ranks(work, lambda case: case.speedup, times, _ideal(work))),
-        ("efficiency", "Efficiency", f"The speed-up over the ideal one: {kind}.",
-         lambda work: _against_ranks(work, lambda case: case.efficiency, percent, _ideal(work) and (lambda _: 1))),
+         lambda work: _against_cores(work, lambda case: case.speedup, times, _ideal(work))),
+        ("efficiency", "Efficiency", f"The speed-up over the ideal one: {study.efficiency}.",
+         lambda work: _against_cores(work, lambda case: case.efficiency, percent, _ideal(work) and (lambda _: 1))),
     )  # fmt: skip
 
 
@@ -110,7 +109,7 @@ def node_hours(study):
         raise NothingToShow("cases may not be compared")
     caption = "Nodes times the time for a million samples, in hours. Lower is better."
     return _plates(study, ("node-hours", "Node-hours for a million samples", caption,
-                           lambda work: _against_ranks(work, lambda case: case.node_hours and Ratio(case.node_hours), "{:g}".format)))
+                           lambda work: _against_cores(work, lambda case: case.node_hours and Ratio(case.node_hours), "{:g}".format)))
 
 
 def predicted(study):
@@ -120,23 +119,23 @@ def predicted(study):
 
     caption = "Above 1 × a step is shorter than predicted. Bars are those of the measured step."
     return _plates(study, ("predicted", "Predicted over measured step", caption,
-                           lambda work: _against_ranks(work, ratio, times, lambda _: 1)))  # fmt: skip
+                           lambda work: _against_cores(work, ratio, times, lambda _: 1)))  # fmt: skip
 
 
 def _rows(work, parts):
-    """Returns (label, colour, parts of a case or None) for a heading of each number of ranks and the cases below it. If there are
-    too many rows, only the fastest case of each number of ranks has one."""
-    found = {ranks: [case for case in cases if parts(case)] for ranks, cases in work.fastest_of_strategies().items()}
-    found = {ranks: cases for ranks, cases in found.items() if cases}
+    """Returns (label, colour, parts of a case or None) for a heading of each number of cores and the cases below it. If there are
+    too many rows, only the fastest case of each number of cores has one."""
+    found = {cores: [case for case in cases if parts(case)] for cores, cases in work.fastest_of_strategies().items()}
+    found = {cores: cases for cores, cases in found.items() if cases}
     if sum(len(cases) + 1 for cases in found.values()) > MOST_ROWS:
-        found = {ranks: [max(cases, key=lambda case: case.samples_per_second)] for ranks, cases in found.items()}
+        found = {cores: [max(cases, key=lambda case: case.samples_per_second)] for cores, cases in found.items()}
     rows = []
-    for ranks, cases in found.items():
-        heading = plural(int(ranks), "rank")
+    for cores, cases in found.items():
+        heading = plural(int(cores), work.unit)
         if len(cases) == 1:
             own = cases[0]
-            rows.append((heading if ranks == 1 else f"{heading}, {own.strategy}",
-                         "black" if ranks == 1 else style.colour(own.strategy), parts(own)))  # fmt: skip
+            rows.append((heading if cores == 1 else f"{heading}, {own.strategy}",
+                         "black" if cores == 1 else style.colour(own.strategy), parts(own)))  # fmt: skip
         else:
             rows.append((heading, "black", None))
             rows += [(case.strategy, style.colour(case.strategy), parts(case)) for case in cases]
@@ -171,16 +170,16 @@ def parts_of_time(study):
     colours = {words: colour for words, colour in style.PHASES.values()}
 
     def parts(case):
-        scale = case.ranks / (case.global_batch or 1)
+        scale = case.cores / (case.global_batch or 1)
         return {words: case.phases[name] * scale for name, (words, _) in style.PHASES.items()} if case.phases else {}
 
     caption = (
-        "Time of all ranks for one sample: bars of ideal scaling are equally long. The fastest case of each strategy. "
+        f"Time of all {study.unit}s for one sample: bars of ideal scaling are equally long. The fastest case of each strategy. "
         "Communication is what computation does not hide. "
         f"Parts are those of the {study.parted} steps, the mean over ranks{'.' if study.machine else ', scaled to the measured step.'}"
     )
     return _plates(study, ("time", "Parts of a step", caption,
-                           lambda work: _stacked(work, parts, colours, "ranks × time for a sample", TIME_UNITS)))  # fmt: skip
+                           lambda work: _stacked(work, parts, colours, f"{work.unit}s × time for a sample", TIME_UNITS)))  # fmt: skip
 
 
 def _coloured(names):

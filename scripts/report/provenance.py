@@ -90,8 +90,8 @@ def method(study):
     """States how the study was measured or simulated."""
     setting = lambda *path: count(number(study.study, *path))  # noqa: E731
     said = ["Figure of merit: samples/s = global batch ÷ median step time."]
-    said += {"weak": ["The batch per rank is fixed: efficiency is T(p₀)/T(p)."],
-             "strong": ["The global batch is fixed: efficiency is p₀·T(p₀)/(p·T(p))."]}.get(study.scaling, [])  # fmt: skip
+    fixed = {"weak": "batch per rank", "strong": "global batch"}.get(study.scaling)
+    said += [f"The {fixed} is fixed: efficiency is {study.efficiency}."] if fixed else []
     if study.machine:
         said.append(
             "The schedule of the plan is simulated, with a clock for each kind of ranks. A kernel takes the longer of its FLOPs at "

@@ -8,7 +8,7 @@ from pathlib import Path
 from .case import Case
 from .fields import get, located, table, text
 from .files import read
-from .works import find_same_programs, is_choice, shown_factors, varied, works_of
+from .works import find_same_programs, is_choice, shown_factors, unit_of, varied, works_of
 
 SCHEMA_VERSION = 1
 
@@ -41,6 +41,7 @@ class Study:
         self.made = "simulated" if self.machine else "measured"
         self.parted = "simulated" if self.machine else "instrumented"  # steps whose parts are known
         cases = self._cases(results)
+        self.unit = unit_of(cases)
         self.choices = [key for key in varied([case.other_factors() for case in cases]) if is_choice(key)]
         find_same_programs(cases)
         self.works = works_of(cases, self.scaling)
@@ -55,6 +56,13 @@ class Study:
         self._check_summary()
         self.ratios = False
         self.doubt = self._doubt()
+
+    @property
+    def efficiency(self):
+        """Returns the formula."""
+        if self.unit == "core":
+            return "S·p₀/p for a speed-up S on p cores, ranks × threads"
+        return "T(p₀)/T(p)" if self.scaling == "weak" else "p₀·T(p₀)/(p·T(p))"
 
     def compare(self):
         """Computes the ratios of the cases to their baselines and, if times are reliable, to the fastest ones."""

@@ -46,29 +46,35 @@ def find_same_programs(cases):
         case.same_as = by_id.get(text(case.row, "same_program_as")) if case.ok else None
 
 
+def unit_of(cases):
+    """Returns what speed-ups are relative to: "core" if the study gives threads to ranks, else "rank"."""
+    return "core" if any("distributed.threads" in case.factors for case in cases) else "rank"
+
+
 class Work:
     """The cases that do one amount of work. Cases that are one program on one rank count once."""
 
     def __init__(self, title, cases):
         self.title, self.cases = title, sorted(cases, key=Case.order)
         self.measured = [case for case in self.cases if case.ok and not case.same_as]
+        self.unit = unit_of(cases)
         for case in cases:
             case.work = title
 
-    def by_ranks(self):
-        """Returns ranks -> measured cases, the fastest first."""
+    def by_ranks(self, number="ranks"):
+        """Returns ranks -> measured cases, the fastest first; or cores -> cases."""
         found = defaultdict(list)
         for case in sorted(self.measured, key=lambda case: (case.ranks or 0, -case.samples_per_second)):
             if case.ranks:
-                found[case.ranks].append(case)
+                found[getattr(case, number)].append(case)
         return found
 
     def fastest_of_strategies(self):
-        """Returns ranks -> the fastest measured case of each strategy, in the order of strategies."""
+        """Returns cores -> the fastest measured case of each strategy, in the order of strategies."""
         found = {}
-        for ranks, cases in self.by_ranks().items():
-            best = {case.strategy: case for case in cases[::-1]}
-            found[ranks] = sorted(best.values(), key=Case.order)
+        for cores, cases in sorted(self.by_ranks("cores").items()):
+            best = {case.strategy: case for case in sorted(cases, key=lambda case: case.samples_per_second)}
+            found[cores] = sorted(best.values(), key=Case.order)
         return found
 
     def compare(self):

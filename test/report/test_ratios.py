@@ -11,7 +11,7 @@ from support import WithDirectory, change_json, fastest, quietly, read_json, sma
 # isort: split
 from report import drawing, numbers, style
 from report.case import Case
-from report.figures import is_joined
+from report.figures import _ideal, is_joined
 from report.numbers import Ratio
 from report.study import Study
 from report.works import works_of
@@ -80,7 +80,11 @@ class Mixed(WithDirectory):
         change_json(results / SECOND, two_threads)
         change_json(results / "study.json", lambda study: [
             case["factors"].update({"distributed.threads": 2}) for case in study["cases"]])  # fmt: skip
-        self.assertTrue(self.has_ratios(self.report(results)))
+        page = self.report(results, drawn=True)
+        self.assertTrue(self.has_ratios(page))
+        self.assertIn("The global batch is fixed: efficiency is S·p₀/p for a speed-up S on p cores, ranks × threads.", page.text)
+        for name, words in (("speedup", "cores"), ("time", "cores × time for a sample, ms"), ("time", "2 cores")):
+            self.assertIn(words, (self.output / "figures" / f"{name}-1.svg").read_text(encoding="utf-8"))
 
     def test_nodes_of_one_cluster_are_one_machine(self):
         self.assertTrue(self.has_ratios(self.page_with(place(hosts={"node18": "0-7"}))))
@@ -157,6 +161,14 @@ class Works(WithDirectory):
         works = works_of(cases, "strong")
         self.assertEqual([(work.title, len(work.cases)) for work in works], [("model pinn", 2), ("model vae", 2)])
 
+
+    def test_where_threads_vary_scaling_is_over_cores(self):
+        cases = [case(f"data={ranks}", ranks, step, **{"distributed.threads": threads})
+                 for ranks, threads, step in ((1, 1, 4.0), (1, 2, 2.5), (2, 1, 2.1), (2, 2, 1.2))]  # fmt: skip
+        (work,) = works_of(cases, "strong")
+        cases[1].baseline = cases[0]
+        self.assertEqual(work.fastest_of_strategies(), {1: cases[:1], 2: [cases[2]], 4: cases[3:]})
+        self.assertEqual([_ideal(work)(cores) for cores in (1, 2, 4)], [1, 2, 4])
 
     def test_cases_of_weak_scaling_have_the_same_batch_on_each_rank(self):
         cases = [case("data=1", 1), case("data=2", 2, global_batch=128), case("data=2", 2, global_batch=64),
