@@ -60,7 +60,8 @@ def _sentence(study, work, ranks, cases):
 def _over_baseline(case):
     if case.baseline in (None, case) or not case.speedup:
         return ""
-    return f", {ratio(case.speedup)} those of {case.baseline.name}, an efficiency of {percent(case.efficiency.value)}"
+    how = "; corrected for the speed of the machine," if case.corrected else ","
+    return f"{how} {ratio(case.speedup)} those of {case.baseline.name}, an efficiency of {percent(case.efficiency.value)}"
 
 
 def blocks(study):

@@ -46,6 +46,7 @@ class Case:
         self.name, self.work = f"{self.strategy} on {self.mesh}", ""
         self.same_as = None  # the case that stands for all that are the same program on one rank
         self.baseline = self.speedup = self.efficiency = None  # the latter are Ratios
+        self.corrected = False  # these, for the speed of the machine
         self.behind = None  # Ratio of the time for a sample to that of the fastest case on as many ranks
 
     def _status(self):
@@ -105,6 +106,7 @@ class Case:
         own, efficiency = self.derived("speedup"), self.derived("efficiency")
         if baseline and own and efficiency:
             corrected = [self.derived("corrected_speedup" + end) for end in ("", "_low", "_high")]
+            self.corrected = corrected[0] is not None
             if corrected[0] is None and self.interval and not self.result.get("simulated"):
                 corrected = [own, *(own * self.step() / end for end in self.interval[::-1])]
             if None in corrected or corrected[2] > WIDEST * corrected[1]:

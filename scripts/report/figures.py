@@ -93,13 +93,14 @@ def _ideal(work):
 
 def scaling(study):
     has_bars = any(case.interval for case in study.measured) and not study.machine
-    bars = "" if not has_bars else " Bars are 95 % intervals, corrected for the speed of the machine within a launch; arrows mark bars that go on."
+    bars = "" if not has_bars else " Bars are 95 % intervals; arrows mark bars that go on."
+    how = "" if study.machine else ", corrected for the speed of the machine within a launch"
     return _plates(
         study,
-        ("speedup", "Speed-up", f"Samples/s over those of the baseline; the dashed line is ideal. A mark is the fastest case of its "
+        ("speedup", "Speed-up", f"Samples/s over those of the baseline{how}; the dashed line is ideal. A mark is the fastest case of its "
          f"strategy. Marks are joined where only the size of one axis differs.{bars}",
          lambda work: _against_cores(work, lambda case: case.speedup, times, _ideal(work))),
-        ("efficiency", "Efficiency", f"The speed-up over the ideal one: {study.efficiency}.",
+        ("efficiency", "Efficiency", f"This speed-up over the ideal one: {study.efficiency}.",
          lambda work: _against_cores(work, lambda case: case.efficiency, percent, _ideal(work) and (lambda _: 1))),
     )  # fmt: skip
 

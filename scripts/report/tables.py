@@ -39,7 +39,7 @@ def fastest(study):
 
 
 def measured(study):
-    interval = "" if study.machine else " [95 % CI]"
+    interval, corrected = ("", "") if study.machine else (" [95 % CI]", "corrected ")
     columns = [
         Column("strategy", lambda case: case.strategy, "strategy"),
         Column("mesh", lambda case: case.mesh, "code"),
@@ -53,8 +53,8 @@ def measured(study):
         Column("status", lambda case: case.status, "word"),
         Column("step" if study.machine else "step: median [95 % CI]", step),
         Column("samples/s", lambda case: numbers.significant(case.samples_per_second, 4)),
-        Column(f"speed-up{interval}", lambda case: case.speedup and numbers.ratio(case.speedup)),
-        Column("efficiency", lambda case: numbers.percent(case.efficiency and case.efficiency.value)),
+        Column(f"{corrected}speed-up{interval}", lambda case: case.speedup and numbers.ratio(case.speedup)),
+        Column(f"{corrected}efficiency", lambda case: numbers.percent(case.efficiency and case.efficiency.value)),
         Column(f"time over fastest{interval}", _behind),
         shown("bubble of the schedule", numbers.percent, "pipeline.bubble"),
         Column("idle", lambda case: numbers.percent(case.share("idle")) if case.number("pipeline", "bubble") is not None else None),
@@ -69,8 +69,9 @@ def measured(study):
         shown("read rate", numbers.rate, "checkpoint.read_bytes_per_second"),
         Column("loss", lambda case: text(case.result, "loss", "verdict"), "word"),
     ]
+    how = "" if study.machine else " Both are corrected for the speed of the machine where the two cases have rounds in one launch."
     caption = (
-        f"The speed-up is over {_baselines(study)}. Time over fastest: for a sample, among the cases of the same work on as "
+        f"The speed-up, and with it the efficiency, is over {_baselines(study)}.{how} Time over fastest: for a sample, among the cases of the same work on as "
         f"many ranks. Communication and idle time are those of the {study.parted} steps. MFU is over the GEMM peak that was "
         "measured on as many ranks. Memory is that of the rank that uses most."
     )

@@ -60,9 +60,14 @@ class Sentences(WithDirectory):
         self.assertEqual([one.partition(" rank")[0] for one in said],
                          ["On 1", "On 2", "On 4", "On 8", "On 2", "On 4", "On 8"])  # fmt: skip
         self.assertEqual(said[0], "On 1 rank 5 cases are one program: 176 samples/s.")
-        self.assertRegex(said[3], r"^On 8 ranks tensor is 1\.10 × \[1\.\d\d, 1\.\d\d\] faster than fsdp: 941 samples/s, "
+        self.assertRegex(said[3], r"^On 8 ranks tensor is 1\.10 × \[1\.\d\d, 1\.\d\d\] faster than fsdp: 941 samples/s; corrected for the speed of the machine, "
                                   r"5\.36 × \[5\.32, 5\.39\] those of 1 rank, an efficiency of 67 %\.$")  # fmt: skip
         self.assertIn("On 8 ranks nothing differs significantly: zero2, hybrid and data reach ", said[6])
+
+    def test_speed_ups_that_are_not_corrected_do_not_say_so(self):
+        results = self.copy()
+        change_json(results / "summary.json", lambda summary: [row.update(corrected_speedup=None) for row in summary["cases"]])
+        self.assertRegex(sentences(answer.blocks(self.study(results)))[4], r": 941 samples/s, 5\.36 × \[[\d., ]*\] those of 1 rank, an ")
 
     def test_a_fastest_case_is_faster_than_all_others_beyond_doubt(self):
         study = self.study()

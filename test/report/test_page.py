@@ -90,7 +90,7 @@ class ThePage(WithDirectory):
                 self.assertAlmostEqual(seconds / result["step_seconds"][key], 1, delta=6e-4)
             speed = float(row["samples/s"].replace(",", ""))
             self.assertAlmostEqual(speed / result["samples_per_second"], 1, delta=6e-4)
-            corrected = float(row["speed-up [95 % CI]"].split()[0])
+            corrected = float(row["corrected speed-up [95 % CI]"].split()[0])
             self.assertAlmostEqual(corrected / self.summary[name]["corrected_speedup"], 1, delta=6e-3)
             utilisation = 100 * compute["flops_per_second"] / compute["gemm_peak_flops_per_second"]
             self.assertAlmostEqual(float(row["MFU"].split()[0]), utilisation, delta=0.6)
@@ -107,8 +107,8 @@ class ThePage(WithDirectory):
             first = rows[(*base[work], work)]
             speedup = value(row, "samples/s") / value(first, "samples/s")
             efficiency = 100 * speedup * value(first, "ranks") / value(row, "ranks")
-            self.assertAlmostEqual(value(row, "efficiency"), efficiency, delta=1.2)
-            ends = [float(end) for end in re.findall(r"[\d.]+", row["speed-up [95 % CI]"])]
+            self.assertAlmostEqual(value(row, "corrected efficiency"), efficiency, delta=1.2)
+            ends = [float(end) for end in re.findall(r"[\d.]+", row["corrected speed-up [95 % CI]"])]
             self.assertTrue(ends[1] <= ends[0] <= ends[2], row)
 
     def test_launches_of_one_program_on_one_machine_do_not_differ(self):

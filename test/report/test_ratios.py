@@ -54,9 +54,9 @@ class Mixed(WithDirectory):
         columns = {title for table in page.tables for title in table[0]}
         text = page.text
         drawn = {(self.output / "figures" / f"{name}-1.svg").exists() for name in ("speedup", "efficiency")}
-        ratios = {"speed-up [95 % CI]" in columns, bool(re.search(r"\d × \[", text)), *drawn}
+        ratios = {"corrected speed-up [95 % CI]" in columns, bool(re.search(r"\d × \[", text)), *drawn}
         self.assertEqual(len(ratios), 1, columns)
-        return "speed-up [95 % CI]" in columns
+        return "corrected speed-up [95 % CI]" in columns
 
     def test_different_builds_and_machines_are_not_compared(self):
         for changed, name in (
@@ -111,8 +111,8 @@ class Mixed(WithDirectory):
         file = results / "cases" / name / "result.json"
         change_json(file, lambda result: result["step_seconds"].update({"median": 9.5}))
         page = self.report(results)
-        rows = page.table("strategy", "speed-up [95 % CI]")
-        alone = [row["step: median [95 % CI]"] for row in rows if row["speed-up [95 % CI]"] == "–"]
+        rows = page.table("strategy", "corrected speed-up [95 % CI]")
+        alone = [row["step: median [95 % CI]"] for row in rows if row["corrected speed-up [95 % CI]"] == "–"]
         self.assertIn("9.500 s", "".join(alone))
         self.assertIn(f"older than the results of {name}", self.stderr)
 
