@@ -3,15 +3,18 @@
 #include <map>
 #include <memory>
 #include <numeric>
+#include <set>
 
 #include <fmt/format.h>
 
 #include <tessera/base/clock_text.hpp>
 #include <tessera/base/text.hpp>
 #include <tessera/base/timer.hpp>
+#include <tessera/base/toml_value.hpp>
 #include <tessera/comm/agree.hpp>
 #include <tessera/comm/nodes.hpp>
 #include <tessera/comm/share_json.hpp>
+#include <tessera/config/config_io.hpp>
 #include <tessera/config/config_rules.hpp>
 #include <tessera/io/whole_file.hpp>
 #include <tessera/plan/layout/rank_groups.hpp>
@@ -97,6 +100,7 @@ bool may_have_results(const RunOptions& options) {
 struct Choice {
   Journals journals;                            ///< of earlier launches, on rank 0
   std::vector<const Case*> run;                 ///< in their order
+  std::vector<Case> others;                     ///< of earlier launches, on rank 0
   std::map<std::string, std::string> given_up;  ///< reasons by id, on rank 0
   /// The launches whose lines count no longer, by the id of a case to run and by the name of its
   /// reference, on rank 0.
@@ -116,6 +120,40 @@ std::vector<std::string> replaced_launches(std::vector<std::string> launches, bo
   return launches;
 }
 
+/// Throws ConfigError with a setting that a measured case does not share with the study.
+void check_settings(const CaseResult& result, const Study& study, const ResultsDirectory& results) {
+  const Json settings = config_as_json(case_of(study, result.factors).config);
+  for (const auto& [section, keys] : settings.items())
+    for (const auto& [key, value] : keys.items()) {
+      const Json::json_pointer at = Json::json_pointer() / section / key;
+      // Another release may have had fewer keys.
+      if (result.config.contains(at) && result.config.at(at) != value)
+        reject(section + "." + key, value,
+               "must be {}, as in the results of {}, or -o another directory",
+               to_toml(result.config.at(at)), results.path().string());
+    }
+}
+
+/// Returns the cases of earlier launches that were measured and that the study has no more, because
+/// it has other ranks or grids now. Throws ConfigError if the study has other settings.
+std::vector<Case> other_cases(const StudyCases& work, const Journals& journals,
+                              const ResultsDirectory& results) {
+  std::set<std::string> ids, labels;
+  for (const Case& point : work.cases) {
+    ids.insert(point.id);
+    labels.insert(point.label);
+  }
+  const StudyCases earlier = results.study();
+  const std::vector<CaseResult> found = derive_results(earlier, journals).cases;
+  std::vector<Case> others;
+  for (std::size_t i = 0; i < found.size(); ++i) {
+    if (!found[i].is_measured() || ids.count(found[i].id) > 0) continue;
+    check_settings(found[i], work.study, results);
+    if (labels.count(found[i].label) == 0) others.push_back(earlier.cases[i]);
+  }
+  return others;
+}
+
 /// Decides about each case on rank 0. Writes nothing. Collective.
 Choice choose(const Communicator& world, const StudyCases& work, const RunOptions& options,
               const ResultsDirectory& results, const Capacity& capacity) {
@@ -128,7 +166,7 @@ Choice choose(const Communicator& world, const StudyCases& work, const RunOption
     // Finds damaged files before anything runs.
     if (results.check(work.study, may_have_results(options))) {
       choice.journals = read_journals(results.path());
-      derive_results(results.study(), choice.journals);
+      choice.others = other_cases(work, choice.journals, results);
     }
     for (std::size_t i = 0; i < work.cases.size(); ++i) {
       const Case& point = work.cases[i];
@@ -160,7 +198,9 @@ void begin_results(LaunchState& launch, const StudyCases& work, const Choice& ch
     if (launch.world.rank() != 0) return;
     Chosen chosen{{}, launch.options.give_up};
     for (const Case* point : choice.run) chosen.runs.push_back(point->id);
-    launch.results.prepare(work, may_have_results(launch.options));
+    StudyCases all = work;
+    all.cases.insert(all.cases.end(), choice.others.begin(), choice.others.end());
+    launch.results.prepare(all, may_have_results(launch.options));
     launch.begin(chosen);
     for (const Case& point : work.cases) {
       const auto found = choice.given_up.find(point.id);

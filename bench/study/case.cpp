@@ -204,6 +204,11 @@ NodesOf nodes_of_cases(const Study& study, const std::optional<Topology>& launch
 
 }  // namespace
 
+Case case_of(const Study& study, const nlohmann::json& factors) {
+  return make_case(study, factors.get<Choice>(), factors.at("strategy"),
+                   MeshShape(parse_axes(factors.at("mesh").get<std::string>())));
+}
+
 void check_factors(const StoredDocument& factors) {
   constexpr Size most_samples = 1'000'000'000'000'000;
   factors["strategy"].text();

@@ -165,7 +165,8 @@ struct StudyCases {
   static void fields(auto& f, auto& v) {
     Study::fields(f, v.study);
     f("schema_version", written(1));
-    f("cases", v.cases, "in the order of the grids");
+    f("cases", v.cases,
+      "in the order of the grids, then measured ones of earlier launches with other grids");
   }
 };
 
@@ -174,6 +175,9 @@ struct StudyCases {
 /// resolve the mesh size "nodes". Without a launch, or with too few ranks, a node has the number of
 /// processes that the study gives. Throws ConfigError for an invalid grid.
 std::vector<Case> make_cases(const Study& study, const std::optional<Topology>& launch = {});
+
+/// Returns the case of the study that has these factors, which another launch gave to a case.
+Case case_of(const Study& study, const nlohmann::json& factors);
 
 /// Returns the files that the cases of a study read, for check_distinct(), and the machine file.
 std::vector<FileUse> inputs_of(const StudyCases& work, const std::string& machine);

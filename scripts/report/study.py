@@ -119,8 +119,8 @@ class Study:
     def _cases(self, results):
         rows = {text(row, "id"): row for row in table(self.summary, "cases")}
         entries = {entry["id"]: entry for entry in table(self.study, "cases") if text(entry, "id")}
-        # The study file may have changed since; a result without an entry in it still counts.
-        entries = {**entries, **{name: {"id": name} for name in results if name not in entries}}
+        # Results of cases that the study has no more may be of other work. Without a readable study, all results count.
+        entries = entries or {name: {"id": name} for name in results}
         cases = []
         for name, entry in entries.items():
             result = results.get(name, {})

@@ -150,6 +150,13 @@ class Few(WithDirectory):
                 self.assertNotIn("work", row)  # a column without a value
             self.assertIn("On 1 rank data is the only case" if status == "ok" else "No case was measured", page.text)
 
+    def test_cases_that_the_study_no_longer_has_are_left_out(self):
+        results = self.copy(small)
+        name = fastest(results)
+        change_json(results / "study.json", lambda study: study.update(cases=[one for one in study["cases"] if one["id"] != name]))
+        with quietly():
+            self.assertNotIn(name, [case.id for case in Study(results).cases])
+
     def test_nothing_run_yet(self):
         results = self.copy(small)
         for name in ("cases", "launches"):

@@ -180,20 +180,35 @@ study_ends 0 --resume --case "$small"
 expect_statuses "1 ok 3 pending"
 [ "$(rounds "$small")" -eq 3 ] || fail "the case has $(rounds "$small") rounds of 3"
 
-# The study may change between launches: cases that it no longer has are left out, and return with it.
+# The study may change between launches: measured cases that it no longer has stay, and others are left out.
 study changed
 study_run
 sed -i 's/^global_batch = .*/global_batch = [16, 8]/' "$here/study.toml"
 study_run --resume
-expect_statuses "2 ok 2 pending"
+expect_statuses "3 ok 2 pending"
 [ "$(rounds "$small")" -eq 2 ] || fail "a case that stayed was run again"
 sed -i 's/^global_batch = .*/global_batch = [16, 32]/' "$here/study.toml"
 before=$(cat "$here"/results/launches/*.journal | grep -c '"end"')
 study_run --resume
-expect_statuses "2 ok 2 pending"
+expect_statuses "3 ok 2 pending"
 [ "$(cat "$here"/results/launches/*.journal | grep -c '"end"')" -eq "$before" ] || fail "something ran again"
 
 launcher=("${several[@]}")
+
+# Launches may run different ranks. Other settings would be another work under the same name.
+study ranks
+study_ends 0 --ranks 1
+study_ends 0 --ranks 2 --resume --strategy zero1
+expect_statuses "4 ok"
+[ "$(cut -d, -f5,7,"$(head -1 "$here/results/cases.csv" | tr , '\n' | grep -nx baseline_ranks | cut -d: -f1)" \
+  "$here/results/cases.csv" | sort -u | xargs)" = "data,1,1 strategy,ranks,baseline_ranks zero1,2,1" ] || fail "other cases"
+cp -r "$here/results" "$here/before"
+for set in model.widths=[8,32,1] data.samples=128; do
+  study_ends 1 --ranks 2 --resume --set "$set"
+  grep -q "^tessera: error: ${set%=*} = .*: must be .*, as in the results of results, or -o another directory$" "$err" ||
+    fail "stderr: $(cat "$err")"
+done
+diff -r "$here/before" "$here/results" || fail "the results changed"
 
 # A study that is killed at random points and resumed ends with the same table as an undisturbed one.
 longer=(--set measure.warm_up=10000 --set limits.case_seconds=500.0)
