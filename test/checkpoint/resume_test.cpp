@@ -253,6 +253,7 @@ TEST(ResumeErrors, NameOtherArrays) {
     resumed.fit(x, targets);
   };
   resume_with(y);
+  EXPECT_NE(error_everywhere([&] { trainer.fit(x, x); }), "");
   EXPECT_EQ(error_everywhere([&] { resume_with(other); }),
             saved + ": was written with data other than the arrays of fit()");
 }

@@ -164,15 +164,20 @@ TEST(CheckpointStore, RemovesFoldersOfUnfinishedTrainings) {
   const Saver saver({.directory = directory.path()});
   const fs::path left = directory.path() / "0123abcd-20260101-000000-0000",
                  locked = directory.path() / "0123abcd-20260101-000000-0001",
+                 recent = directory.path() / "0123abcd-20260101-000000-0002",
                  other = directory.path() / "other";
-  for (const fs::path& folder : {left, locked, other}) fs::create_directory(folder);
-  for (const fs::path& folder : {left, locked})
-    std::ofstream(folder / (checkpoint_name(5) + ".01234567" + std::string(unfinished))) << "begun";
+  for (const fs::path& folder : {left, locked, recent, other}) {
+    fs::create_directory(folder);
+    const fs::path file = folder / (checkpoint_name(5) + ".01234567" + std::string(unfinished));
+    std::ofstream(file) << "begun";
+    if (folder != recent)
+      fs::last_write_time(file, fs::last_write_time(file) - std::chrono::hours(25));
+  }
   const OpenFile running(locked, O_RDONLY | O_DIRECTORY);
   ASSERT_EQ(running.lock(), Lock::taken);
   const CheckpointStore store = saver.store();
   EXPECT_EQ(names_in(directory.path()),
-            (Names{locked.filename(), store.training().filename(), "other"}));
+            (Names{locked.filename(), recent.filename(), store.training().filename(), "other"}));
 }
 
 TEST(CheckpointStore, TheNewestIsTheLastCompleteStep) {

@@ -132,15 +132,20 @@ std::string fingerprint_in(const std::string& training) {
 }
 
 void remove_unfinished(const fs::path& directory) {
+  // Locks of some file systems hold on one host only.
+  const auto yesterday = fs::file_time_type::clock::now() - std::chrono::hours(24);
   for (const std::string& name : names_in(directory)) {
     const fs::path training = directory / name;
     std::error_code unused;
-    if (!fs::is_directory(training, unused)) continue;
+    const bool has_our_name = std::ranges::count(name, '-') == 3;  // as make_training() gives it
+    if (!has_our_name || !fs::is_directory(training, unused)) continue;
     outcome_of([&] {
       const OpenFile folder(training, O_RDONLY | O_DIRECTORY);
       const std::vector<std::string> files = names_in(training);
-      const bool is_unfinished = std::ranges::all_of(
-          files, [](const std::string& file) { return file.ends_with(unfinished); });
+      const bool is_unfinished = std::ranges::all_of(files, [&](const std::string& file) {
+        return (file.starts_with("step_") || file.starts_with("trial.")) &&
+               file.ends_with(unfinished) && fs::last_write_time(training / file) < yesterday;
+      });
       if (files.empty() || !is_unfinished || folder.lock() != Lock::taken) return;
       for (const std::string& file : files) fs::remove(training / file, unused);
       fs::remove(training, unused);

@@ -53,8 +53,8 @@ std::filesystem::path make_training(const std::filesystem::path& directory,
 /// Returns the begin of the name of a training's folder.
 std::string fingerprint_in(const std::string& training);
 
-/// Removes folders of trainings that ended in their first save, unless another process has locked
-/// them. Needs a file system with locks.
+/// Removes folders of trainings that ended in their first save more than a day ago, unless another
+/// process has locked them. Needs a file system with locks.
 void remove_unfinished(const std::filesystem::path& directory);
 
 /// Returns those of these steps whose TrainingState::loss() is finite, the smallest one first, of

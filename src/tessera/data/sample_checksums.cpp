@@ -72,6 +72,13 @@ std::string sample_checksums(const DataConfig& data, const ModelSpec& model) {
 template <class T>
 std::string sample_checksums(const Matrix<T>& x, const Matrix<T>& y, const ModelSpec& model) {
   const Size samples = static_cast<Size>(x.extent(0)) / model.input_positions;
+  const auto fits = [&](const Matrix<T>& all, Size positions, Size width) {
+    return static_cast<Size>(all.extent(0)) == samples * positions &&
+           static_cast<Size>(all.extent(1)) == width;
+  };
+  if (!fits(x, model.input_positions, model.input_width) ||
+      !fits(y, model.output_positions(), model.target_width()))
+    return "[]";
   return checksums_of_runs(samples, model, [&](const DataBlock<double>& block) {
     copy_rows(x, block.samples, model.input_positions, block.x);
     copy_rows(y, block.samples, model.output_positions(), block.y);

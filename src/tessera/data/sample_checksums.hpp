@@ -16,7 +16,7 @@ namespace tessera {
 /// for files that lack the samples.
 std::string sample_checksums(const DataConfig& data, const ModelSpec& model);
 
-/// The same of arrays that hold all samples.
+/// The same of arrays that hold all samples; "[]" if they do not fit the model.
 template <class T>
 std::string sample_checksums(const Matrix<T>& x, const Matrix<T>& y, const ModelSpec& model);
 
