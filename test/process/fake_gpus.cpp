@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Replaces process/gpu_facts.cpp. The node has the GPUs of FAKE_GPUS, names with commas between
-// them. Ranks pick them in turn, as Kokkos does. A GPU named "broken" does not respond.
+// them. A GPU named "broken" does not respond.
 #include <cstdlib>
 #include <string>
 #include <vector>
 
-#include <mpi.h>
+#include <Kokkos_Core.hpp>
 
 #include <tessera/base/error.hpp>
 #include <tessera/base/text.hpp>
@@ -20,20 +20,17 @@ std::vector<std::string> fake_gpus() {
   return split_text(text, ',');
 }
 
+int own_index = 0;  // Kokkos takes the first GPU if it finds no rank of a launcher
+
 }  // namespace
 
 std::optional<int> visible_gpus() { return static_cast<int>(fake_gpus().size()); }
 
 std::optional<Gpu> own_gpu() {
   const std::vector<std::string> gpus = fake_gpus();
-  int rank = 0;
-  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
-  // The rank among those of its node, which Kokkos reads from the launcher too.
-  if (const char* const local = std::getenv("OMPI_COMM_WORLD_LOCAL_RANK")) rank = std::atoi(local);
-  const int index = rank % static_cast<int>(gpus.size());
-  const std::string& name = gpus[static_cast<std::size_t>(index)];
-  if (name == "broken") throw Error(ExitCode::usage, "GPU {} is not responding", index);
-  return Gpu{index, name, name};
+  const std::string& name = gpus[static_cast<std::size_t>(own_index)];
+  if (name == "broken") throw Error(ExitCode::usage, "GPU {} is not responding", own_index);
+  return Gpu{own_index, name, name};
 }
 
 void use_own_gpu() {}
@@ -41,3 +38,12 @@ bool pin(void*, Size) { return false; }
 void unpin(void*) {}
 
 }  // namespace tessera
+
+// The linker makes calls of Kokkos::initialize() arrive here.
+using Settings = Kokkos::InitializationSettings;
+extern "C" void __real__ZN6Kokkos10initializeERKNS_22InitializationSettingsE(const Settings&);
+extern "C" void __wrap__ZN6Kokkos10initializeERKNS_22InitializationSettingsE(
+    const Settings& settings) {
+  if (settings.has_device_id()) tessera::own_index = settings.get_device_id();
+  __real__ZN6Kokkos10initializeERKNS_22InitializationSettingsE(settings);
+}

@@ -82,5 +82,20 @@ TEST(AskedNumber, RejectsInvalidNumbers) {
             "KOKKOS_NUM_THREADS = 99999999999: must be a positive number");
 }
 
+TEST(GpuOfRank, IsTheOneAskedForElseRanksOfANodeTakeTurns) {
+  const auto gpu = [](const Words& arguments, const std::string& variable, int rank,
+                      std::optional<int> gpus = 4) {
+    const auto environment = [&](const char* name) { return variable == name ? "2" : nullptr; };
+    return gpu_of_rank(arguments, environment, rank, gpus);
+  };
+  EXPECT_EQ(gpu({}, "", 3), 3);
+  EXPECT_EQ(gpu({}, "", 5), 1);
+  EXPECT_EQ(gpu({"--kokkos-device-id=0"}, "KOKKOS_DEVICE_ID", 3), 0);
+  EXPECT_EQ(gpu({}, "KOKKOS_DEVICE_ID", 3), 2);
+  for (const char* const variable : {"KOKKOS_MAP_DEVICE_ID_BY", "KOKKOS_VISIBLE_DEVICES"})
+    EXPECT_FALSE(gpu({}, variable, 3)) << variable;
+  EXPECT_FALSE(gpu({}, "", 3, std::nullopt)) << "a build without GPUs";
+}
+
 }  // namespace
 }  // namespace tessera

@@ -87,12 +87,22 @@ void check_kokkos_arguments(const std::vector<std::string>& arguments) {
                   argument.substr(0, argument.find('=')));
 }
 
-void initialize_kokkos(int& argc, char** argv, const std::optional<int>& threads) {
+std::optional<int> gpu_of_rank(const std::vector<std::string>& arguments,
+                               const Environment& environment, int local_rank,
+                               const std::optional<int>& gpus) {
+  if (!gpus) return std::nullopt;
+  if (const auto asked = asked_number(arguments, environment, "device-id")) return asked->number;
+  for (const char* const variable : {"KOKKOS_MAP_DEVICE_ID_BY", "KOKKOS_VISIBLE_DEVICES"})
+    if (environment(variable) != nullptr) return std::nullopt;
+  return local_rank % *gpus;
+}
+
+void initialize_kokkos(int& argc, char** argv, const std::optional<int>& threads,
+                       const std::optional<int>& gpu) {
   Kokkos::InitializationSettings chosen;
   chosen.set_disable_warnings(true);  // about threads, which Tessera checks itself
   if (threads) chosen.set_num_threads(*threads);
-  if (const auto gpu = asked_number({argv, argv + argc}, std::getenv, "device-id"))
-    chosen.set_device_id(gpu->number);
+  if (gpu) chosen.set_device_id(*gpu);
   Kokkos::initialize(chosen);
   char** const end = std::remove_if(argv, argv + argc, is_kokkos_argument);
   if (end != argv + argc) *end = nullptr;

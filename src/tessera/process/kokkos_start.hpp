@@ -35,9 +35,16 @@ std::vector<std::string> reversed_own_arguments(const std::vector<std::string>& 
 /// Throws Error (usage) for an argument --kokkos-NAME with another name than asked_number() knows.
 void check_kokkos_arguments(const std::vector<std::string>& arguments);
 
-/// Initializes Kokkos and removes the --kokkos- arguments from argv. It picks the GPU of a rank by
-/// the launcher's local rank, unless the user asks for one. Without `threads` it picks their number
-/// itself.
-void initialize_kokkos(int& argc, char** argv, const std::optional<int>& threads);
+/// Returns the GPU of a rank that sees `gpus` of them, or none: the one that the user asks for, or
+/// else they take turns by their rank on the node. Kokkos would find that rank with some launchers
+/// only. Returns nothing if variables make Kokkos choose.
+std::optional<int> gpu_of_rank(const std::vector<std::string>& arguments,
+                               const Environment& environment, int local_rank,
+                               const std::optional<int>& gpus);
+
+/// Initializes Kokkos and removes the --kokkos- arguments from argv. Kokkos picks what is not
+/// given.
+void initialize_kokkos(int& argc, char** argv, const std::optional<int>& threads,
+                       const std::optional<int>& gpu);
 
 }  // namespace tessera

@@ -114,7 +114,7 @@ bool is_allowed(const char* variable) {
   return value != nullptr && std::string_view(value) == "1";
 }
 
-/// Kokkos has picked a GPU on each rank.
+/// Each rank has its GPU.
 void check_shared_gpus(const MpiSession& mpi) {
   std::optional<Gpu> gpu;
   collectively(mpi, [&] { gpu = own_gpu(); });
@@ -150,9 +150,10 @@ std::vector<std::vector<int>> cores_of_node(const MpiSession& mpi) {
 
 class KokkosSession {
  public:
-  KokkosSession(int& argc, char** argv, const std::optional<int>& threads)
+  KokkosSession(int& argc, char** argv, const std::optional<int>& threads,
+                const std::optional<int>& gpu)
       : owned_(!Kokkos::is_initialized()) {
-    if (owned_) initialize_kokkos(argc, argv, threads);
+    if (owned_) initialize_kokkos(argc, argv, threads, gpu);
   }
   ~KokkosSession() {
     if (owned_ && Kokkos::is_initialized()) Kokkos::finalize();
@@ -199,7 +200,8 @@ struct Runtime::State {
     int concurrency = 1;
     collectively(mpi, [&] {
       const bool starts_kokkos = !Kokkos::is_initialized();
-      kokkos.emplace(argc, argv, threads);
+      kokkos.emplace(argc, argv, threads,
+                     gpu_of_rank(arguments, std::getenv, mpi.local_rank, visible_gpus()));
       serial_below();  // rejects a bad value
       concurrency = Kokkos::DefaultHostExecutionSpace().concurrency();
       if (starts_kokkos && should_bind_threads(std::getenv, mpi.local_rank, cores, concurrency))
