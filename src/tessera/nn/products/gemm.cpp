@@ -217,7 +217,7 @@ void Gemm<T>::multiply_batch(Trans trans_a, Trans trans_b, const Matrix<const T>
           kernels[is_small ? 1 : 0], left_, right_, result_);
     });
   }
-  if (out.rows == 0 || out.cols == 0) return;
+  if (batch.count == 0 || out.rows == 0 || out.cols == 0) return;
   if (op_a.cols == 0)
     return for_batch([&](const auto&, const auto&, const auto& z) { scale(beta, z); });
   const bool rounds = is_tf32 && is_matrix_product(out.rows, out.cols, op_a.cols);
