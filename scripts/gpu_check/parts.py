@@ -94,7 +94,9 @@ def sanitizer(tool, *models):
         for model in models:
             said = train(kit, model, tool, "data.validation_samples=0", before=before, allowed=(0, 86))[0]
             seen[model] = re.findall(r"SUMMARY: (.*)", said)
-        if not all(lines and re.search(r"\b0 (errors|hazards)", lines[-1]) for lines in seen.values()):
+        # "5 hazards displayed (0 errors, 5 warnings)" are five too many.
+        nothing = r"\b0 hazards" if tool == "racecheck" else r"\b0 errors"
+        if not all(lines and re.search(nothing, lines[-1]) for lines in seen.values()):
             raise Ended(f"{tool} found {seen}", seen)
         return seen
 

@@ -8,8 +8,11 @@ import subprocess
 import sys
 import tempfile
 import unittest
+import unittest.mock
 
 ROOT, BIN = (pathlib.Path(argument).resolve() for argument in sys.argv[1:3])
+sys.path.insert(0, str(ROOT / "scripts/gpu_check"))
+import parts as check_parts  # noqa: E402
 NEEDS_GPU = ["memcheck", "nccl", "memcheck_2", "racecheck", "cublas"]
 OTHERS = ["golden", "once", "models", "tests", "tests_1", "tests_2", "launches", "large", "llama", "steps", "one_of_many"]
 
@@ -78,6 +81,18 @@ class GpuCheck(unittest.TestCase):
         self.assertIn("no time is left", document["parts"][2]["reason"])
         self.assertEqual((code, document["passed"]), (1, False))
         self.assertIn("[out of time]", log)
+
+    def test_sanitizers_pass_only_without_findings(self):
+        hazards = "RACECHECK SUMMARY: {} hazards displayed (0 errors, {} warnings)"
+        for tool, said, passes in (("racecheck", hazards.format(0, 0), True), ("racecheck", hazards.format(5, 5), False),
+                                   ("memcheck", "ERROR SUMMARY: 0 errors", True), ("memcheck", "ERROR SUMMARY: 10 errors", False),
+                                   ("memcheck", "", False)):  # fmt: skip
+            with self.subTest(said), unittest.mock.patch.object(check_parts, "train", return_value=(said, None)):
+                run = check_parts.sanitizer(tool, "tutorial")
+                if passes:
+                    self.assertEqual(len(run(unittest.mock.Mock())["tutorial"]), 1)
+                else:
+                    self.assertRaises(check_parts.Ended, run, unittest.mock.Mock())
 
     def test_a_wrong_folder_is_an_error(self):
         with tempfile.TemporaryDirectory() as folder:
