@@ -8,6 +8,8 @@ import textwrap
 from typing import Callable, NamedTuple
 
 GOLDEN = {"strict": (20.304867, 3.199371), "tf32": (20.304531, 3.199348)}
+# cuBLAS promises neither that it rounds to TF32 nor how. An operand may be off by 2^-10, and a prediction follows from two products.
+OF_TF32 = 2**-8
 MODELS = ["tutorial", "residual", "vae", "fno", "pinn", "transformer"]
 # A Llama of 8 billion parameters as torchtitan's users train it (bench/PUBLISHED.md), and a tiny one.
 LLAMA = ["training.batch_size=256", "data.samples=768"]
@@ -38,13 +40,14 @@ def train(kit, model, name, *settings, **how):
 
 
 def golden(kit):
-    """The digits of the tutorial."""
-    losses = {}
+    """The digits of the tutorial, beside those of a CPU."""
+    losses = {"expected": GOLDEN}
     for precision, wanted in GOLDEN.items():
         settings = (f"model.matmul_precision={precision}", "training.num_epochs=20", "data.samples=256")
         results = train(kit, "tutorial", f"golden_{precision}", *settings)[1]
         losses[precision] = [results["initial_loss"], results["final_loss"]]
-        if max(abs(a - b) for a, b in zip(losses[precision], wanted)) > 2e-6:
+        is_rough = precision == "tf32" and kit.on_gpu
+        if any(abs(a - b) > (OF_TF32 * b if is_rough else 2e-6) for a, b in zip(losses[precision], wanted)):
             raise Ended(f"{precision}: {losses[precision]} where {list(wanted)} is expected", losses)
     return losses
 

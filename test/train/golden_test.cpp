@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The tutorial's published numbers on every number of ranks.
 #include <array>
+#include <utility>
 
 #include <gtest/gtest.h>
 
@@ -46,15 +47,17 @@ TEST(Golden, Float64) {
   EXPECT_NEAR(metrics.final_loss(), 3.199354, 2e-6);
 }
 
-// The digits are published for one rank. On more ranks, only the order of sums differs.
+// The digits are published for one rank. On more ranks, only the order of sums differs. cuBLAS
+// promises neither that it rounds to TF32 nor how.
 TEST(Golden, Tf32) {
   Experiment setup = tutorial();
   setup.model.matmul_precision = MatmulPrecision::tf32;
   Trainer<float> trainer = trainer_of<float>(setup);
   const TrainingMetrics metrics = trainer.fit(setup.data);
-  const double tolerance = trainer.mesh().world().size() == 1 ? 2e-6 : 1e-5;
-  EXPECT_NEAR(metrics.initial_loss(), 20.304531, tolerance);
-  EXPECT_NEAR(metrics.final_loss(), 3.199348, tolerance);
+  const double order = trainer.mesh().world().size() == 1 ? 2e-6 : 1e-5;
+  for (const auto& [loss, expected] :
+       {std::pair{metrics.initial_loss(), 20.304531}, std::pair{metrics.final_loss(), 3.199348}})
+    EXPECT_NEAR(loss, expected, has_native_tf32() ? 0x1p-8 * expected : order);
   EXPECT_EQ(plan_violation(metrics), "");
 }
 

@@ -10,7 +10,8 @@
 namespace tessera {
 
 /// strict: products use their operands unchanged. tf32: operands are rounded to TF32, that is, to
-/// ten mantissa bits (nearest, ties away from zero), if m, n and k are all > 1; float32 only.
+/// ten mantissa bits (nearest, ties away from zero), if m, n and k are all > 1; float32 only. With
+/// has_native_tf32(), cuBLAS may choose another rounding, or a product without any.
 enum class MatmulPrecision : std::uint8_t { strict, tf32 };
 
 template <>
