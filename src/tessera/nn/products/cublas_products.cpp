@@ -12,8 +12,12 @@ namespace tessera {
 namespace {
 
 void check(cublasStatus_t status, const char* call) {
-  if (status != CUBLAS_STATUS_SUCCESS)
-    throw Error(ExitCode::usage, "{}: {}", call, cublasGetStatusString(status));
+  if (status == CUBLAS_STATUS_SUCCESS) return;
+  // cublasCreate() says that it is not initialized if the device lacks memory for it.
+  const bool no_memory =
+      status == CUBLAS_STATUS_ALLOC_FAILED || status == CUBLAS_STATUS_NOT_INITIALIZED;
+  throw Error(no_memory ? ExitCode::out_of_memory : ExitCode::usage, "{}{}: {}",
+              no_memory ? "out of memory: " : "", call, cublasGetStatusString(status));
 }
 
 /// Returns the handle, which is made once and destroyed before Kokkos is finalized.
