@@ -4,6 +4,8 @@
 #include <array>
 #include <vector>
 
+#include <cuda_runtime_api.h>
+
 #include <tessera/base/alias.hpp>
 #include <tessera/comm/detail/transport.hpp>
 
@@ -66,6 +68,7 @@ TEST_F(Nccl, CallsWaitForTheStreamAndLetMpiMakeProgress) {
   EXPECT_FALSE(request.test());
   test::MpiSpy::reset();
   request.wait();
+  EXPECT_EQ(cudaGetLastError(), cudaSuccess) << "a kernel would report that the call was late";
   EXPECT_EQ(nccl_faults().late_queries, 0);
   EXPECT_GE(test::MpiSpy::count("MPI_Iprobe"), 3);
   expect_values(v, static_cast<float>(comm.size()));

@@ -83,6 +83,8 @@ struct Group {
 };
 Group group;
 
+cudaError_t last_error = cudaSuccess;  ///< which the next launch of a kernel would report
+
 Stream* stream_of(cudaStream_t stream) { return reinterpret_cast<Stream*>(stream); }
 
 bool fails(const char* function) {
@@ -194,14 +196,15 @@ cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned
 }
 cudaError_t cudaEventQuery(cudaEvent_t event) {
   if (fails("cudaEventQuery")) return cudaErrorUnknown;
-  if (nccl_faults().late_queries > 0) {
+  const bool is_late = nccl_faults().late_queries > 0;
+  if (is_late)
     --nccl_faults().late_queries;
-    return cudaErrorNotReady;
-  }
-  const Event& at = *reinterpret_cast<Event*>(event);
-  for (Stream* const stream : streams) stream->progress();
-  return at.has_passed() ? cudaSuccess : cudaErrorNotReady;
+  else
+    for (Stream* const stream : streams) stream->progress();
+  if (!is_late && reinterpret_cast<Event*>(event)->has_passed()) return cudaSuccess;
+  return last_error = cudaErrorNotReady;
 }
+cudaError_t cudaGetLastError() { return std::exchange(last_error, cudaSuccess); }
 cudaError_t cudaEventDestroy(cudaEvent_t event) {
   delete reinterpret_cast<Event*>(event);
   return cudaSuccess;

@@ -50,7 +50,11 @@ class Event {
   }
   bool has_passed(const Site& site) const {
     const cudaError_t state = cudaEventQuery(event_);
-    if (state == cudaErrorNotReady) return false;
+    if (state == cudaErrorNotReady) {
+      // Otherwise the next launch of a kernel would report it as an error.
+      static_cast<void>(cudaGetLastError());
+      return false;
+    }
     check_cuda(state, "cudaEventQuery", site);
     return true;
   }
