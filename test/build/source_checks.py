@@ -134,7 +134,8 @@ def names(tree):
 
 def nvcc_limits(tree):
     """nvcc rejects lambdas for kernels in the bodies of tests, and generic ones anywhere. It declares the == that a friend <=>
-    implies, and does not define it: the program does not link unless each use is inlined."""
+    implies, and does not define it: the program does not link unless each use is inlined. Kokkos fills a View with -0 by clearing
+    its memory."""
     for file in tree:
         if file.endswith("pp"):
             for line in re.findall("friend .*operator<=>.*", tree[file]):
@@ -142,6 +143,8 @@ def nvcc_limits(tree):
             pattern = "KOKKOS_LAMBDA" if re.fullmatch("test/.*_test.cpp", file) else r"KOKKOS_LAMBDA\([^)]*auto"
             for line in re.findall(f".*{pattern}.*", tree[file]):
                 yield f"{file}: nvcc needs a functor in place of a lambda: {line.strip()}"
+            for call in re.findall(r"deep_copy\([^;]*-0\.0[^;]*;", tree[file]):
+                yield f"{file}: Kokkos copies -0 as +0 on GPUs; use set_minus_zero() in place of {call}"
 
 
 def dependencies(tree):
@@ -267,6 +270,7 @@ VIOLATIONS = [
       for text in ("struct Options;", "struct Options::Part {", "struct Options<int> {", "class Other {\n  struct Options {")),
     ("nvcc_limits", "nvcc needs a functor", {"test/nn/a_test.cpp": "  f(\n    KOKKOS_LAMBDA(int i) {"}),
     ("nvcc_limits", "nvcc needs a functor", {"src/tessera/a.hpp": "KOKKOS_LAMBDA(const auto& team) {"}),
+    ("nvcc_limits", "Kokkos copies -0 as +0", {"src/a.cpp": "Kokkos::deep_copy(ExecSpace(),\n  sums, State(-0.0));"}),
     ("nvcc_limits", "nvcc needs a member <=>", {"src/a.hpp": "  friend constexpr auto operator<=>(const A&, const A&) = default;"}),
     ("dependencies", "spack.yaml lacks fmt", "spack.yaml", '- "fmt"', "# fmt"),
     ("dependencies", "spack.yaml has zlib", "spack.yaml", '- "fmt"', '- "zlib"'),

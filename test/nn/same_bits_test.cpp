@@ -391,5 +391,19 @@ TYPED_TEST(SameBits, LossesOfSplitColumns) {
     }
 }
 
+template <class T>
+void expect_minus_zeros() {
+  const Vector<T> v = normal_vector<T>(5);
+  set_minus_zero(v);
+  for (const T value : to_host(v))
+    EXPECT_TRUE(value == 0 && std::signbit(static_cast<float>(value)));
+}
+
+// Sums of ranks or blocks that have no terms: adding +0 would turn -0 into +0.
+TEST(SameBits, AbsentSumsAreMinusZero) {
+  expect_minus_zeros<float>();
+  expect_minus_zeros<double>();
+}
+
 }  // namespace
 }  // namespace tessera

@@ -92,6 +92,18 @@ void for_each(const std::string& label, Size n, const F& f, Size work = -1) {
   });
 }
 
+/// Sets the elements of a View without gaps to -0, which changes no number that is added to it.
+/// Kokkos::deep_copy() would write +0 on a GPU: for every value that equals 0, it clears the
+/// memory.
+template <class V>
+void set_minus_zero(const V& v) {
+  auto* const elements = v.data();
+  const typename V::value_type minus_zero(-0.0);
+  for_each(
+      "tessera::set_minus_zero"_label, static_cast<Size>(v.span()),
+      KOKKOS_LAMBDA(Size i) { elements[i] = minus_zero; });
+}
+
 /// A policy with a team for each row of `cols` columns. On a host, a team is one thread. On a
 /// device, it is a warp for every 128 columns, at most 8: the order of sums then depends on the
 /// columns alone, and short rows do not occupy the threads that Kokkos would choose.

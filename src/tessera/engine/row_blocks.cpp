@@ -184,7 +184,7 @@ void RowBlocks<T>::sum_block(SplitPart split, const LayerCall<T>& call, Size m, 
   };
   if (backward_on(for_each_part, call, block, gathered_)) return;
   for (const Vector<State>& sum : block.parameter_gradients)
-    if (sum.data() != nullptr) Kokkos::deep_copy(ExecSpace(), sum, State(-0.0));
+    if (sum.data() != nullptr) set_minus_zero(sum);
 }
 
 template <class T>

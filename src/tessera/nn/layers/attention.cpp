@@ -36,13 +36,6 @@ struct Heads {
   }
 };
 
-/// Sets sums to -0, which changes no number.
-template <class State>
-void clear(const Vector<State>& sums) {
-  for_each(
-      "tessera::attention_clear"_label, static_cast<Size>(sums.extent(0)),
-      KOKKOS_LAMBDA(Size i) { sums(i) = State(-0.0); });
-}
 /// Adds `from` to `to`.
 template <class State>
 void join(const Vector<State>& to, const Vector<State>& from) {
@@ -166,7 +159,7 @@ class Attention {
   /// Adds the next gradients to this row.
   void begin_key_sums(Size row) const {
     node_ = row;
-    clear(key_node(row));
+    set_minus_zero(key_node(row));
   }
 
   /// Calls f(attention, heads) for all groups of heads, which threads share.

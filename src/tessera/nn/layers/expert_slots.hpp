@@ -7,7 +7,6 @@
 #include <map>
 #include <string>
 
-#include <tessera/base/alias.hpp>
 #include <tessera/nn/layers/layer_call.hpp>
 #include <tessera/nn/layers/layers.hpp>
 #include <tessera/nn/layers/shared_rows.hpp>
@@ -171,8 +170,7 @@ template <class T, class Y>
 void fill_slots(const std::string& label, const ExpertSlots& slots, const Matrix<const T>& rows,
                 const T* gates, const Matrix<Y>& filled) {
   using Math = StateOf<T>;
-  Kokkos::deep_copy(ExecSpace(), alias_vector(filled.data(), static_cast<Size>(filled.span())),
-                    Y(-0.0));
+  set_minus_zero(filled);
   const Size width = slots.width;
   const T* const all = rows.data();
   Y* const out = filled.data();

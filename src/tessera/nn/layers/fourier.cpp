@@ -40,7 +40,7 @@ void fourier_transform(const LayerCall<T>& call, const Matrix<const T>& from,
       State* const first = call.scratch.data() + all.scratch(call.samples) + row * elements;
       return alias_matrix(first, static_cast<Size>(to.extent(0)), static_cast<Size>(to.extent(1)));
     };
-    if (blocks.count == 0) Kokkos::deep_copy(ExecSpace(), node(0), State(-0.0));
+    if (blocks.count == 0) set_minus_zero(node(0));
     for (Size b = 0; b < blocks.count; ++b) {
       transform(all.block(blocks.begin + b)).to_modes(from, node(nodes_in({0, b})));
       join_rows(0, {b, 1}, [&](Size lower, Size upper) {

@@ -67,7 +67,7 @@ class ModeProduct {
     // The other ranks of `context` have the other modes.
     if (call_.layer.share.parts > 1 && !call_.add_parameter_gradients &&
         call_.parameter_gradients[0].data() != nullptr)
-      Kokkos::deep_copy(ExecSpace(), call_.parameter_gradients[0], State(-0.0));
+      set_minus_zero(call_.parameter_gradients[0]);
     if (call_.parameter_gradients[0].data() != nullptr)
       share(modes_, [&](Range own, Size place) {
         for_modes(own, [&](Range modes) {
