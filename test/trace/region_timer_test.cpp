@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <cstdint>
 #include <map>
+#include <string>
+#include <vector>
 
 #include <gtest/gtest.h>
 
@@ -125,6 +128,18 @@ TEST(RegionTimer, LeavesOutEventsBeyondItsLimitAndCallsAnEarlierTool) {
   tools::set_push_region_callback(before);
   EXPECT_EQ(seen,
             (std::vector<std::string>{"tessera::step", "tessera::a", "tessera::b", "tessera::c"}));
+}
+
+// A wait for all streams would hold up kernels until NCCL's calls in the background have ended.
+TEST(RegionTimer, WaitsForTheStreamOfTheKernelsOnly) {
+  static std::vector<std::string> waits;
+  waits.clear();
+  const RegionTimer timer;
+  Kokkos::Tools::Experimental::set_begin_fence_callback(
+      [](const char* name, std::uint32_t, std::uint64_t*) { waits.emplace_back(name); });
+  { const Region step("tessera::step"); }
+  Kokkos::Tools::Experimental::set_begin_fence_callback(nullptr);
+  EXPECT_EQ(waits, std::vector<std::string>(2, "tessera::trace"));
 }
 
 }  // namespace

@@ -38,14 +38,14 @@ class State {
   explicit State(Size most_events) : most_events_(most_events) {}
 
   void push(const char* name) {
-    Kokkos::fence();
+    wait_for_kernels();
     const double now = clock_.seconds();
     open_.push_back({name, now - overhead_});
     overhead_ += clock_.seconds() - now;
   }
 
   void pop() {
-    Kokkos::fence();
+    wait_for_kernels();
     const double now = clock_.seconds();
     if (open_.empty()) return;
     const OpenRegion region = std::move(open_.back());
@@ -100,6 +100,10 @@ class State {
       if (region.name == products_region && !is_inside(products_region)) trace.products += seconds;
     }
   }
+
+  /// Waits for the stream of the kernels. Kokkos::fence() would also wait for those of NCCL, so
+  /// that no call could hide behind kernels.
+  static void wait_for_kernels() { ExecSpace().fence("tessera::trace"); }
 
   bool is_inside(std::string_view prefix) const {
     return std::any_of(open_.begin(), open_.end(),
