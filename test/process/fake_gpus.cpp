@@ -30,7 +30,7 @@ std::optional<Gpu> own_gpu() {
   const std::vector<std::string> gpus = fake_gpus();
   const std::string& name = gpus[static_cast<std::size_t>(own_index)];
   if (name == "broken") throw Error(ExitCode::usage, "GPU {} is not responding", own_index);
-  return Gpu{own_index, name, name};
+  return Gpu{own_index, name, name, name};
 }
 
 void use_own_gpu() {}

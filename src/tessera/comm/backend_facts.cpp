@@ -26,8 +26,9 @@ BackendFacts backend_facts() {
 #endif
   if (!facts.has_cuda || !mpi_is_running()) return facts;
   const WaitLimit limit("the search for GPUs", timeout_seconds());
+  // NCCL takes two slices of one GPU for the same GPU.
   const std::vector<std::string> gpus =
-      gather_texts_on_first(MPI_COMM_WORLD, host_name() + " " + own_gpu().value().identity);
+      gather_texts_on_first(MPI_COMM_WORLD, host_name() + " " + own_gpu().value().board);
   std::map<std::string, Size> ranks;
   Size most = 0;
   for (const std::string& gpu : gpus) most = std::max(most, ++ranks[gpu]);

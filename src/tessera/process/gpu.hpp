@@ -12,6 +12,7 @@ namespace tessera {
 struct Gpu {
   int index = 0;         ///< among the GPUs that the process sees
   std::string identity;  ///< its UUID: tells GPUs, and slices of one GPU, apart
+  std::string board;     ///< its PCI address, which slices of one GPU share
   std::string name;
 };
 /// Returns nothing if Tessera was built without CUDA. Throws Error (usage) if the GPU does not

@@ -49,7 +49,10 @@ std::optional<Gpu> own_gpu() {
   cudaDeviceProp properties;
   if (cudaGetDeviceProperties(&properties, index) != cudaSuccess)
     throw Error(ExitCode::usage, "GPU {} is not responding", index);
-  Gpu gpu{index, "", properties.name};
+  Gpu gpu{index, "",
+          fmt::format("{:04x}:{:02x}:{:02x}", properties.pciDomainID, properties.pciBusID,
+                      properties.pciDeviceID),
+          properties.name};
   for (const char byte : properties.uuid.bytes)
     gpu.identity += fmt::format("{:02x}", static_cast<unsigned char>(byte));
   return gpu;
