@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
 #include <numeric>
 
 #include <fmt/format.h>
@@ -72,7 +73,10 @@ Range share_of(const Call& call, int size, int rank) {
   return {std::accumulate(begin, begin + rank, Size{0}), call.counts[rank]};
 }
 
-bool is_even(const Call& call, int size) { return call.balanced && call.full().count % size == 0; }
+bool is_even(const Call& call, int size) {
+  if (call.balanced) return call.full().count % size == 0;
+  return std::ranges::all_of(call.counts, [&](Size count) { return count == call.counts[0]; });
+}
 
 Problem find_problem(const Call& call, int size, int rank, int max_tag) {
   if (!call.in.contiguous || !call.out.contiguous) return "the View is not contiguous";

@@ -60,6 +60,15 @@ TEST_F(Nccl, MovesTheBytesOfAllCollectives) {
   EXPECT_EQ(nccl_faults().calls, 4 + 2 * comm.size());
 }
 
+TEST_F(Nccl, EqualSharesAreOneCallWhoeverCountsThem) {
+  const Communicator comm = Communicator::world();
+  const Vector<float> all("all", static_cast<std::size_t>(5 * comm.size()));
+  const std::vector<Size> counts(static_cast<std::size_t>(comm.size()), 5);
+  comm.all_gather(ones(), all, counts);
+  comm.reduce_scatter(all, ones(), ReduceOp::sum, counts);
+  EXPECT_EQ(nccl_faults().calls, 2);
+}
+
 TEST_F(Nccl, CallsWaitForTheStreamAndLetMpiMakeProgress) {
   const Communicator comm = Communicator::world();
   const Vector<float> v = ones();
