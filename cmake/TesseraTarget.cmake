@@ -38,6 +38,10 @@ add_library(tessera_native INTERFACE)
 # space. numerics.reproducible needs the same bits in all of them; kernels that gain from fused operations call them.
 # Without this option, steps of inputs/fno.toml are 8 % faster and those of other models equally fast.
 target_compile_options(tessera_native INTERFACE $<$<COMPILE_LANGUAGE:CXX>:-ffp-contract=off>)
+# nvcc_wrapper passes that option to the host's compiler only; this one is for the code of the device.
+if("CUDA" IN_LIST Kokkos_DEVICES)
+  target_compile_options(tessera_native INTERFACE -fmad=false)
+endif()
 if(TESSERA_NATIVE)
   check_cxx_compiler_flag(-march=native TESSERA_HAVE_MARCH_NATIVE)
   if(NOT TESSERA_HAVE_MARCH_NATIVE)

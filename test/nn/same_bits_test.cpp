@@ -405,5 +405,20 @@ TEST(SameBits, AbsentSumsAreMinusZero) {
   expect_minus_zeros<double>();
 }
 
+/// Products whose last bits a sum would keep if it were fused with them.
+struct MultiplyThenAdd {
+  const float* in;
+  float* out;
+  KOKKOS_FUNCTION void operator()(Size i) const { out[i] = in[i] * in[i] - (1 + 0x1p-11F); }
+};
+
+TEST(SameBits, CompilersFuseNoProductsAndSums) {
+  constexpr Size n = 37;
+  const Vector<float> in("in", n), out("out", n);
+  Kokkos::deep_copy(in, 1 + 0x1p-12F);
+  for_each("test::multiply_then_add"_label, n, MultiplyThenAdd{in.data(), out.data()});
+  EXPECT_EQ(to_host(out), std::vector<float>(n, 0));
+}
+
 }  // namespace
 }  // namespace tessera
