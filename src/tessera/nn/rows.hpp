@@ -69,6 +69,27 @@ struct Row {
     else
       Kokkos::parallel_for(Kokkos::TeamVectorRange(*team, n), f);
   }
+  /// Calls f(i) for the i in [0, n) with found(i), in their order. On a device the threads look for
+  /// the next one together.
+  template <class Found, class F>
+  KOKKOS_INLINE_FUNCTION void for_each_found(Size n, const Found& found, const F& f) const {
+    if constexpr (on_host) {
+      for (Size i = 0; i < n; ++i)
+        if (found(i)) f(i);
+    } else {
+      constexpr Size at_once = 2048;
+      for (Size begin = 0; begin < n;) {
+        const Size end = begin + at_once < n ? begin + at_once : n;
+        Size next;
+        const Kokkos::Min<Size, Kokkos::HostSpace> first(next);
+        Kokkos::parallel_reduce(
+            Kokkos::TeamVectorRange(*team, begin, end),
+            [&](Size i, Size& least) { first.join(least, found(i) ? i : end); }, first);
+        if (next < end) f(next);
+        begin = next < end ? next + 1 : end;
+      }
+    }
+  }
   /// Returns the sum, or the largest, of f(j) for j in [0, n) to all threads. The order depends on
   /// n only.
   template <class Math, class F>

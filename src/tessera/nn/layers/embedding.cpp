@@ -65,13 +65,15 @@ void table_gradient(const LayerCall<T>& call) {
           Math* const to = table + at * width + begin;
           team.for_each(count, [=](Size j) { to[j] = 0; });
         }
-        for (Size i = 0; i < rows; ++i) {
-          const Size at = static_cast<Size>(x[i]) - own.begin;
-          if (at < entries.begin || at >= entries.end()) continue;
-          Math* const to = table + at * width + begin;
+        const auto entry = [=](Size i) { return static_cast<Size>(x[i]) - own.begin; };
+        const auto is_here = [=](Size i) {
+          return entry(i) >= entries.begin && entry(i) < entries.end();
+        };
+        team.for_each_found(rows, is_here, [=](Size i) {
+          Math* const to = table + entry(i) * width + begin;
           const T* const from = dy + i * width + begin;
           team.for_each(count, [=](Size j) { to[j] += from[j]; });
-        }
+        });
       });
 }
 
