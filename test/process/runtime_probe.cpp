@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <chrono>
 #include <csignal>
+#include <cstdint>
 #include <functional>
 #include <iostream>
 #include <map>
@@ -17,6 +18,7 @@
 #include <mpi.h>
 #include <nlohmann/json.hpp>
 
+#include <tessera/base/region.hpp>
 #include <tessera/process/gpu.hpp>
 #include <tessera/process/provenance.hpp>
 #include <tessera/process/run_main.hpp>
@@ -115,6 +117,17 @@ ExitCode check_bound(Runtime&) {
   return std::ranges::max(counts) <= largest_core ? ExitCode::ok : ExitCode::wrong_result;
 }
 
+// A wait of Kokkos for all streams would hold up the calls of NCCL.
+ExitCode listen_to_regions(Runtime&) {
+  if (Kokkos::Tools::profileLibraryLoaded()) return ExitCode::wrong_result;
+  static int waits = 0;
+  Kokkos::Tools::Experimental::set_push_region_callback([](const char*) {});
+  Kokkos::Tools::Experimental::set_begin_fence_callback(
+      [](const char*, std::uint32_t, std::uint64_t*) { ++waits; });
+  const tessera::Region region("probe::region");
+  return waits == 0 ? ExitCode::ok : ExitCode::wrong_result;
+}
+
 // All ranks may run on the first processor alone.
 int share_a_core(int argc, char** argv) {
   cpu_set_t set;
@@ -138,6 +151,7 @@ int main(int argc, char** argv) {
       {"info", [&](Runtime& runtime) { return print_info(runtime, argc, argv); }},
       {"gpus", print_gpus},
       {"bound", check_bound},
+      {"regions", listen_to_regions},
       {"bad-input",
        [](Runtime&) -> ExitCode { throw tessera::ConfigError("epochs", "0", "must be positive"); }},
       {"alone", fail_alone},

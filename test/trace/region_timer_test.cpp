@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <map>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include <gtest/gtest.h>
@@ -136,7 +137,10 @@ TEST(RegionTimer, WaitsForTheStreamOfTheKernelsOnly) {
   waits.clear();
   const RegionTimer timer;
   Kokkos::Tools::Experimental::set_begin_fence_callback(
-      [](const char* name, std::uint32_t, std::uint64_t*) { waits.emplace_back(name); });
+      [](const char* name, std::uint32_t, std::uint64_t*) {
+        // Kokkos waits by itself, unless Runtime has started it.
+        if (!std::string_view(name).starts_with("Kokkos::Tools::")) waits.emplace_back(name);
+      });
   { const Region step("tessera::step"); }
   Kokkos::Tools::Experimental::set_begin_fence_callback(nullptr);
   EXPECT_EQ(waits, std::vector<std::string>(2, "tessera::trace"));
