@@ -4,6 +4,7 @@ say less than they seem to."""
 
 from collections import Counter
 
+from .case import ENOUGH_ROUNDS
 from .contents import Points, Text
 from .drawing import NothingToShow
 from .fields import get, number, positive
@@ -49,6 +50,8 @@ def _sentence(study, work, ranks, cases):
     equal = [best, *tied]
     if not behind:
         nothing = "nothing differs by 3 %" if study.machine else "nothing differs significantly"
+        if not study.machine and all(case.behind and case.behind.low is None for case in cases[1:]):
+            nothing = f"nothing can be called faster, for want of {ENOUGH_ROUNDS} rounds in a common launch"
         return f"{where} {nothing}: {_listed(names)} reach {_rate(*equal)}."
     alike = "differ by less than 3 %" if study.machine else "do not differ significantly"
     return (

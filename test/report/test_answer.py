@@ -64,6 +64,13 @@ class Sentences(WithDirectory):
                                   r"5\.36 × \[5\.32, 5\.39\] those of 1 rank, an efficiency of 67 %\.$")  # fmt: skip
         self.assertIn("On 8 ranks nothing differs significantly: zero2, hybrid and data reach ", said[6])
 
+    def test_cases_of_different_launches_are_not_compared(self):
+        results = self.copy()
+        change_json(results / "summary.json",
+                    lambda summary: [row.update(over_fastest_on_ranks_low=None) for row in summary["cases"]])  # fmt: skip
+        self.assertIn("On 8 ranks nothing can be called faster, for want of 6 rounds in a common launch: ",
+                      " ".join(sentences(answer.blocks(self.study(results)))))  # fmt: skip
+
     def test_speed_ups_that_are_not_corrected_do_not_say_so(self):
         results = self.copy()
         change_json(results / "summary.json", lambda summary: [row.update(corrected_speedup=None) for row in summary["cases"]])
