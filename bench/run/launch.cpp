@@ -173,17 +173,25 @@ void LaunchState::measure_machines(const std::vector<const Case*>& cases) {
                                : name_of(precision));
     types[key_of(*point)].emplace(type, gemm_type(point->config));
   }
-  for (const auto& [key, named] : types) {
-    if (world.rank() < key.first) {
-      const Communicator& ranks = groups_.at(key).ranks;
-      Machine machine =
-          measure_machine(ranks, node_of_ranks(ranks), facts_, study.measure.gemm_size, named);
-      machine.name = fmt::format("measured-{}", counted(key.first, "rank"));
-      std::replace(machine.name.begin(), machine.name.end(), ' ', '-');
-      document_["machines"].push_back(machine_json(machine));
-      machines_.emplace(key, std::move(machine));
+  // A shared machine changes its speed within seconds. A study of few rounds asks for little time.
+  constexpr Size several = 3;
+  const Size times = study.measure.rounds < several ? 1 : several;
+  std::map<GroupKey, std::vector<Machine>> measured;
+  for (Size i = 0; i < times; ++i)
+    for (const auto& [key, named] : types) {
+      if (world.rank() < key.first) {
+        const Communicator& ranks = groups_.at(key).ranks;
+        measured[key].push_back(
+            measure_machine(ranks, node_of_ranks(ranks), facts_, study.measure.gemm_size, named));
+      }
+      sleep_until_all_arrive(study.limits);
     }
-    sleep_until_all_arrive(study.limits);
+  for (const auto& [key, machines] : measured) {
+    Machine machine = typical_machine(machines);
+    machine.name = fmt::format("measured-{}", counted(key.first, "rank"));
+    std::replace(machine.name.begin(), machine.name.end(), ' ', '-');
+    document_["machines"].push_back(machine_json(machine));
+    machines_.emplace(key, std::move(machine));
   }
 }
 
