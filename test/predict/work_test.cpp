@@ -204,5 +204,32 @@ TEST(Software, ScattersMessages) {
                    whole);
 }
 
+/// Returns the numbers of pieces of work of each action on a rank.
+std::vector<std::size_t> pieces_of(const Plan& plan, Size rank, const Software& software) {
+  const WorkSizes sizes = work_sizes(plan, rank, software);
+  std::vector<std::size_t> numbers;
+  for (const auto& [action, microbatch] : plan.stages.front().actions)
+    numbers.push_back(work_of(action, microbatch, plan, sizes).size());
+  return numbers;
+}
+
+// Ranks without parameters, or without positions, have empty pieces where others have work.
+TEST(Work, HasAsManyPiecesOnIdleRanks) {
+  PlanInput columns = three_on("model=8", 8, Strategy::data);
+  columns.model = mlp({.widths = {8, 16, 8}});
+  columns.numerics = {.reproducible = true, .grains = 2, .model_grains = 4};
+  columns.microbatches = 2;
+  PlanInput positions = three_on("context=8", 8, Strategy::data);
+  positions.model = transformer({.context = 7, .width = 16, .heads = 4, .blocks = 1});
+  positions.batch_size = positions.samples = 6;
+  positions.zigzag = false;
+  for (const PlanInput& input : {columns, positions}) {
+    const Plan plan = make_plan(input);
+    const Software scores{.attention = AttentionScores::scores_and_dropout};
+    for (Size rank = 1; rank < 8; ++rank)
+      EXPECT_EQ(pieces_of(plan, rank, scores), pieces_of(plan, 0, scores)) << rank;
+  }
+}
+
 }  // namespace
 }  // namespace tessera
