@@ -29,10 +29,14 @@ ls "$here"/events/events.out.tfevents.* > /dev/null || fail "no event file"
 grep -qE '"seconds_per_step":[0-9.e-]+,"samples_per_second":[0-9.e+]+,"flops_per_second":[0-9.e+]+}$' "$here/m.jsonl" ||
   fail "speed: $(tail -1 "$here/m.jsonl")"
 
+# A machine of the devices of this build.
+device=$("$program" plan "$inputs/tutorial.toml" | sed -n 's/^Plan for the device of this build, \([a-z]*\);.*/\1/p')
+sed "s/^device = .*/device = \"$device\"/" "$inputs/machines/cpu_cluster.toml" > "$work/machine.toml"
+
 # A transformer counts tokens, and a machine file gives the rate to which MFU refers. TensorBoard groups tags.
 begin tokens
 succeeds run "$inputs/transformer.toml" --set output.metrics=m.jsonl --set output.tensorboard=events --set training.num_epochs=1 \
-  --set data.samples=64 --machine "$inputs/machines/cpu_cluster.toml" --progress log
+  --set data.samples=64 --machine "$work/machine.toml" --progress log
 last=$(grep '"loss"' "$here/m.jsonl" | tail -1)
 value() { sed -n "s/.*\"$1\":\([0-9.e+-]*\).*/\1/p" <<< "$last"; }
 expect_near tokens_per_second "$(value tokens_per_second)" \
@@ -45,7 +49,7 @@ done
 
 # With --quiet, metrics are the only place for it.
 begin quiet-machine
-quiet=("$inputs/tutorial.toml" --set training.num_epochs=1 --quiet --machine "$inputs/machines/cpu_cluster.toml")
+quiet=("$inputs/tutorial.toml" --set training.num_epochs=1 --quiet --machine "$work/machine.toml")
 succeeds run "${quiet[@]}" --set output.metrics=m.jsonl
 grep -q '"mfu":' "$here/m.jsonl" || fail "no MFU: $(cat "$here/m.jsonl")"
 rejects "--machine adds the MFU to progress lines, output.metrics and output.tensorboard; " run "${quiet[@]}"
@@ -66,6 +70,14 @@ mkdir "$here/events"
   exit "$failures"
 ) || failures=$((failures + 1))
 [ "$(sha256sum < "$here/m.jsonl")" = "$before" ] || fail "the metrics changed"
+
+# The machine file is read for the device and the threads of the run.
+other=$([ "$device" = cpu ] && echo gpu || echo cpu)
+rejects "the plan is for a $device, but machine ${other}_cluster has the device $other" run "$inputs/tutorial.toml" \
+  --machine "$inputs/machines/${other}_cluster.toml"
+sed 's/^\[machine\]/&\nthreads = 1/' "$work/machine.toml" > "$here/one.toml"
+rejects "distributed.threads = 2: machine cpu_cluster describes ranks of 1 threads" run "$inputs/tutorial.toml" \
+  --machine one.toml --set distributed.threads=2
 
 begin no-place
 rejects "output.metrics = /dev/full: must be a regular file, not a device" run "$inputs/tutorial.toml" \
